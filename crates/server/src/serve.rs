@@ -12,7 +12,7 @@ use crate::confine::confine;
 use crate::control::{self, ControlState};
 use crate::credits;
 use crate::credits::Keeper;
-use crate::engine::{Bounds, Engine, StoreSettings, Surroundings, rest_on};
+use crate::engine::{Bounds, Engine, Environment, StoreSettings, release_idle_volumes};
 use crate::error::ServeError;
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
@@ -209,14 +209,14 @@ impl Server {
             );
         }
         let keeper = tokio::spawn(credits::keep_on(Arc::clone(&self.engine)));
-        let rest = tokio::spawn(rest_on(Arc::clone(&self.engine)));
+        let idle = tokio::spawn(release_idle_volumes(Arc::clone(&self.engine)));
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
             Ok(state) => control::serve_control(config, api, state, until).await,
             Err(error) => Err(error),
         };
         keeper.abort();
-        rest.abort();
+        idle.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
         stopped.unwrap_or(Err(ServeError::Thread("stopping")))
@@ -276,8 +276,8 @@ fn engine(
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let credits = catalog.credits()?;
     let keeper = Keeper::new(Arc::clone(catalog));
-    let around = Surroundings { clock, groups, portmap, locks, credits, keeper };
-    Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, around))
+    let environment = Environment { clock, groups, portmap, locks, credits, keeper };
+    Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, environment))
 }
 
 /// Starts the lock manager, which tells clients of the restart at once.

@@ -9,6 +9,7 @@
 //! A process that serves volumes calls [`prepare_process`] once, before it starts threads.
 
 mod acl_format;
+mod control;
 mod creds;
 mod error;
 mod local;
@@ -19,11 +20,14 @@ mod sync;
 mod sys;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod volume_store;
 mod writeback;
 
+pub use control::{StoreControl, Usage};
 pub use creds::{reset_identity, switches_identity};
 pub use local::{
     Counted, Counting, Durability, Inode, LocalStore, OpenError, Options, volume_format,
 };
 pub use pool::Pool;
 pub use sys::{FILE_MAP_REQUEST, prepare_process};
+pub use volume_store::{VolumeObject, VolumeStore};

@@ -2,17 +2,16 @@
 //! file's permissions decide, and the store is asked whether the file is there.
 
 use super::Asked;
-use crate::engine::{self, Engine, ServedSet};
-use crate::session::set_groups;
+use crate::engine::{Engine, ServedSet};
+use crate::session::{managed, rights, rights_on, set_groups};
 use crate::sync::Arc;
 use std::future::Future;
 use std::pin::Pin;
 use weir_core::access::asks_acl;
 use weir_core::{AclKind, ObjectKey, Rights, Store};
 use weir_nfs::nlm::{Need, Status, Target};
-use weir_nfs::v3::Volume;
 use weir_state::File;
-use weir_store::LocalStore;
+use weir_store::VolumeStore;
 
 /// Ends in the file, or why there is none.
 pub(super) type Proof = Result<File, Status>;
@@ -28,39 +27,39 @@ pub(super) fn prove(
     target: Target<'_>,
 ) -> Result<Proving, Status> {
     let handle = engine.keys.open(target.handle).map_err(|_| Status::STALE_FH)?;
-    let mounted = served.by_id(handle.volume).ok_or(Status::STALE_FH)?;
+    let served = served.by_id(handle.volume).ok_or(Status::STALE_FH)?;
     let file = File { volume: handle.volume, object: handle.key };
     if target.need == Need::Handle {
         return Ok(Box::pin(std::future::ready(Ok(file))));
     }
     let (peer, mut credential) = (asked.peer.address, asked.call.credential.clone());
-    let mut rights = mounted.rights(peer, &credential).ok_or(Status::FAILED)?;
+    let mut allowed = rights_on(&served.config, peer, &credential).ok_or(Status::FAILED)?;
     let lookup = engine.groups.as_ref().and_then(|groups| {
-        let (uid, rule) = mounted.managed(peer, &credential)?;
+        let (uid, rule) = managed(&served.config, peer, &credential)?;
         Some((groups.look_up(uid), rule.clone()))
     });
-    let (nfs, need) = (Arc::clone(&mounted.volume.nfs), target.need);
+    let (volume, need) = (Arc::clone(&served.volume), target.need);
     Ok(Box::pin(async move {
         if let Some((lookup, rule)) = lookup {
             set_groups(&mut credential, lookup.await?);
-            rights = engine::rights(&rule, &credential).ok_or(Status::FAILED)?;
+            allowed = rights(&rule, &credential).ok_or(Status::FAILED)?;
         }
-        check(&nfs, &handle.key, need, &rights).await?;
+        check(&volume.store, &handle.key, need, &allowed).await?;
         Ok(file)
     }))
 }
 
 async fn check(
-    nfs: &Volume<LocalStore>,
+    store: &VolumeStore,
     key: &ObjectKey,
     need: Need,
     rights: &Rights,
 ) -> Result<(), Status> {
-    let object = nfs.store.resolve(key).await?;
-    let attr = nfs.store.attr(&object).await?;
+    let object = store.resolve(key).await?;
+    let attr = store.attr(&object).await?;
     if !asks_acl(&attr, &rights.cred) {
         return need.check(&attr, None, rights);
     }
-    let (attr, acl) = nfs.store.acl(&object, AclKind::Access).await?;
+    let (attr, acl) = store.acl(&object, AclKind::Access).await?;
     need.check(&attr, acl.as_ref(), rights)
 }

@@ -12,7 +12,9 @@ mod rpc;
 #[cfg(test)]
 mod toy;
 
-pub(crate) use rpc::{PeerExports, RpcJob, set_groups};
+pub(crate) use rpc::{
+    NfsView, PeerExports, RpcJob, managed, nfs_view, remember_calls, rights, rights_on, set_groups,
+};
 
 use crate::conn_id::ConnId;
 use crate::engine::{Engine, ServedVolume, View};

@@ -12,7 +12,9 @@ use std::sync::{Arc, OnceLock};
 use weir_core::SetAttr;
 use weir_core::testing::MemStore;
 use weir_server::ServerConfig;
-use weir_store::{Durability, LocalStore, Options, Pool, prepare_process, reset_identity};
+use weir_store::{
+    Durability, LocalStore, Options, Pool, StoreControl, prepare_process, reset_identity,
+};
 
 /// `TMPFS_MAGIC` of statfs(2).
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;

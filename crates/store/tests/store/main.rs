@@ -11,7 +11,7 @@ mod coherence;
 mod common;
 mod failing;
 mod formats;
+mod idle;
 mod model;
-mod rest;
 mod semantics;
 mod usage;

@@ -2,9 +2,8 @@
 
 use super::super::{Begun, Cx, Job, Preparation, Prepared, ProtocolError};
 use super::job::{RpcJob, refuse};
-use super::{PeerExports, RpcSession, set_groups};
+use super::{PeerExports, RpcSession, managed, rights, rights_on, set_groups};
 use crate::clock::seconds_since_1970;
-use crate::engine;
 use crate::groups::LookUp;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
 use crate::locks::{Asked, AskedBy};
@@ -98,29 +97,29 @@ impl RpcSession {
     /// Takes up a call on an object, if the caller has any rights there.
     fn take(&self, mut cx: Cx<'_>, mut call: Call, routed: Routed) -> Begun {
         let Routed { handle, class, cost, once } = routed;
-        let Some(mounted) = cx.view.load().by_id(handle.volume) else {
+        let Some(served) = cx.view.load().by_id(handle.volume) else {
             return cx.fail(&call, Status::STALE);
         };
         let mut lookup: Option<(LookUp, ExportRule)> = None;
         if let Some(groups) = &cx.engine.groups
-            && let Some((uid, rule)) = mounted.managed(cx.peer, &call.credential)
+            && let Some((uid, rule)) = managed(&served.config, cx.peer, &call.credential)
         {
             match groups.known(uid, cx.now) {
                 Some(groups) => set_groups(&mut call.credential, groups),
                 None => lookup = Some((groups.look_up(uid), rule.clone())),
             }
         }
-        let Some(rights) = mounted.rights(cx.peer, &call.credential) else {
+        let Some(rights) = rights_on(&served.config, cx.peer, &call.credential) else {
             return cx.deny(&call);
         };
-        let volume = Arc::clone(&mounted.volume);
+        let (volume, nfs) = (Arc::clone(&served.volume), Arc::clone(&served.nfs));
         let counts = class == OpClass::Metadata && volume.gate.counts_metadata();
         let cost = if counts { Cost::of(0) } else { cost };
         let claim = match self.recognize(&mut cx, &call, class, once) {
             Recognized::New(claim) => claim,
             Recognized::Repeated(reply) => return reply.map_or(Begun::Nothing, Begun::Reply),
         };
-        let job = RpcJob { rights, handle, call, claim, prints: self.caller.prints() };
+        let job = RpcJob { nfs, rights, handle, call, claim, prints: self.caller.prints() };
         let (connection, client, arrived) = (cx.connection, self.client, cx.arrived);
         let request = move |job| Request {
             connection,
@@ -238,7 +237,7 @@ fn with_groups(
         let status = match lookup.await {
             Ok(groups) => {
                 set_groups(&mut job.call.credential, groups);
-                match engine::rights(&rule, &job.call.credential) {
+                match rights(&rule, &job.call.credential) {
                     Some(rights) => return Prepared::Admit(request(RpcJob { rights, ..job })),
                     None => Status::ACCES,
                 }

@@ -111,7 +111,7 @@ impl Element {
     }
 
     async fn run(&self, opens: &Opens) -> Done {
-        let store = &self.volume.nfs.store;
+        let store = &self.volume.store;
         let key = self.file.unwrap_or_else(|| store.key(&store.root()));
         let object = store.resolve(&key).await?;
         match &self.command {

@@ -1,44 +1,45 @@
-//! Volumes that nobody uses any more let go of what they hold: descriptors, and the memory for
-//! objects and names. What their clients ask for afterwards is opened again, as it is where a bound
-//! was reached.
+//! Idle volumes release their descriptors, and the memory for objects and names. A later request
+//! opens its objects again, as it does where a bound was reached.
 
 use super::{Engine, ServedVolume};
 use crate::sync::{Arc, Ordering};
 use std::time::Duration;
+use weir_store::StoreControl;
 
-/// Time between two looks. A volume releases its descriptors and memory after one to two of these
-/// without requests: long enough for clients that come every few minutes, as those with a mount do
-/// who ask for its space.
-const LOOK: Duration = Duration::from_secs(300);
+/// Time between two examinations. A volume releases its descriptors and memory after one to two of
+/// these without requests: long enough for clients that ask for the volume's space every few
+/// minutes, as clients with a mount do.
+const INTERVAL: Duration = Duration::from_secs(300);
 
 impl Engine {
-    /// Has each volume let go that nothing was asked of since the last look. Blocks.
-    pub(crate) fn rest(&self) {
-        for mounted in self.served.load_full().all() {
-            mounted.volume.rest_if_idle();
+    /// Releases the resources of each volume without requests since the last examination. Blocks.
+    pub(crate) fn release_idle(&self) {
+        for served in self.served.load_full().all() {
+            served.volume.release_if_idle();
         }
     }
 }
 
 impl ServedVolume {
-    fn rest_if_idle(&self) {
+    fn release_if_idle(&self) {
         let operations = self.stats.operations();
         // A volume that was never used holds nothing.
-        if operations == self.at_rest.swap(operations, Ordering::Relaxed) && operations > 0 {
-            self.nfs.store.rest();
+        if operations == self.operations_seen.swap(operations, Ordering::Relaxed) && operations > 0
+        {
+            self.store.release_idle();
         }
     }
 }
 
-/// Looks until it is aborted.
-pub(crate) async fn rest_on(engine: Arc<Engine>) {
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+/// Releases the resources of idle volumes until it is aborted.
+pub(crate) async fn release_idle_volumes(engine: Arc<Engine>) {
+    let mut ticks = tokio::time::interval(INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
+        ticks.tick().await;
         let engine = Arc::clone(&engine);
-        // A panic in one look does not concern the next.
-        let _looked = tokio::task::spawn_blocking(move || engine.rest()).await;
+        // A panic in one examination does not concern the next.
+        let _examined = tokio::task::spawn_blocking(move || engine.release_idle()).await;
     }
 }
 
@@ -54,12 +55,12 @@ mod tests {
     use weir_qos::{BytesPerSecond, Cost, Limits};
 
     #[test]
-    fn a_volume_lets_go_when_nothing_was_asked_of_it_between_two_looks() {
+    fn a_volume_without_requests_between_two_examinations_is_released() {
         let directory = tempfile::tempdir().unwrap();
         let limits = Limits::of(BytesPerSecond(1));
         let gate = Gate::new(VolumeId(1), limits, Arc::new(ParkedTotal::new(0)));
         let volume = served(&directory.path().join("volume"), gate);
-        let store = &volume.nfs.store;
+        let store = &volume.store;
         let how = CreateHow::Guarded(SetAttr { mode: Some(0o644), ..SetAttr::default() });
         let create = |name| {
             let name = Name::new(name).unwrap();
@@ -77,18 +78,18 @@ mod tests {
         };
         create(b"a");
         answer();
-        volume.rest_if_idle();
-        assert_eq!(store.objects_open(), 1, "something was asked since the start");
+        volume.release_if_idle();
+        assert_eq!(store.objects_open(), 1, "a request came since the start");
         answer();
-        volume.rest_if_idle();
-        assert_eq!(store.objects_open(), 1, "and again");
-        volume.rest_if_idle();
+        volume.release_if_idle();
+        assert_eq!(store.objects_open(), 1, "and another");
+        volume.release_if_idle();
         assert_eq!(store.objects_open(), 0);
         let name = Name::new(b"a").unwrap();
         drop(block_on(store.lookup(&store.root(), name)).unwrap());
-        assert_eq!(store.objects_open(), 1, "what is asked for is opened again");
+        assert_eq!(store.objects_open(), 1, "a request opens its object again");
         answer();
-        volume.rest_if_idle();
+        volume.release_if_idle();
         assert_eq!(store.objects_open(), 1);
     }
 }
