@@ -4,7 +4,6 @@
 //! It is here and not in `weir-core` because no protocol operation needs it: its callers are the
 //! server's engine and control plane, and its terms (recounts, records on disk) are those of stores.
 
-use crate::local::{Counted, Counting};
 use weir_core::{CallId, FsResult, Remembered, Store};
 
 /// The usage of a volume.
@@ -18,6 +17,30 @@ pub struct Usage {
     pub counting: Option<Counting>,
     /// The result of the last recount since the volume was opened.
     pub counted: Option<Counted>,
+}
+
+/// The result of a recount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The usage as it was kept up to the end of the recount, bytes.
+    pub before_bytes: u64,
+    /// The usage as it was counted, bytes: what holds from then on.
+    pub after_bytes: u64,
+    /// Files with data.
+    pub files: u64,
+    /// Directories and files that could not be read, and were left out.
+    pub left_out: u64,
+    /// The number of recounts completed since the volume was opened, including this one.
+    pub number: u64,
+}
+
+/// The progress of a recount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counting {
+    /// Files with data counted so far.
+    pub files: u64,
+    /// Their data, bytes.
+    pub bytes: u64,
 }
 
 /// A [`Store`] as the server manages it.

@@ -23,11 +23,9 @@ pub mod testing;
 mod volume_store;
 mod writeback;
 
-pub use control::{StoreControl, Usage};
+pub use control::{Counted, Counting, StoreControl, Usage};
 pub use creds::{reset_identity, switches_identity};
-pub use local::{
-    Counted, Counting, Durability, Inode, LocalStore, OpenError, Options, volume_format,
-};
+pub use local::{Durability, Inode, LocalStore, OpenError, Options, volume_format};
 pub use pool::Pool;
 pub use sys::{FILE_MAP_REQUEST, prepare_process};
 pub use volume_store::{VolumeObject, VolumeStore};

@@ -49,6 +49,7 @@ mod tests {
     use super::super::testing::served;
     use super::*;
     use crate::gate::{Gate, ParkedTotal};
+    use crate::op_name::OpName;
     use weir_core::store::CreateHow;
     use weir_core::testing::block_on;
     use weir_core::{Credentials, Mono, Name, OpClass, SetAttr, Store, VolumeId};
@@ -69,10 +70,10 @@ mod tests {
         };
         let answer = || {
             let stages = Stages { arrived: Mono(0), started: Mono(0), woken: None };
-            let (class, cost) = (OpClass::Metadata, Cost::ZERO);
+            let (op, class, cost) = (OpName::nfs3(1).unwrap(), OpClass::Metadata, Cost::ZERO);
             volume.stats.done(
                 0,
-                &Done { class, cost, moved: 0, ok: true, replied: true, stages },
+                &Done { op, class, cost, moved: 0, ok: true, replied: true, stages },
                 Mono(1),
             );
         };

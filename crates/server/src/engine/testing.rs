@@ -4,6 +4,7 @@ use super::stats::Stats;
 use super::{ServedVolume, Workers};
 use crate::clock::SystemClock;
 use crate::conn_id::ConnId;
+use crate::op_name::OpName;
 use crate::retransmit::Prints;
 use crate::session::{Job, RpcJob, nfs_view};
 use crate::sync::{Arc, OnceLock};
@@ -45,6 +46,7 @@ pub(crate) fn request(
         connection: ConnId { worker: 0, token: 1 },
         client: ClientKey(1),
         volume: Arc::clone(volume),
+        op: OpName::nfs3(if class == OpClass::Write { 7 } else { 6 }).unwrap(),
         class,
         cost: Cost::of(bytes),
         arrived: Mono::from_secs(1),

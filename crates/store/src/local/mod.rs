@@ -46,7 +46,6 @@ use crate::pool::Pool;
 use crate::sync::{Acquire, Arc};
 pub use inode::Inode;
 pub use meta::{OpenError, volume_format};
-pub use recount::{Counted, Counting};
 use rustix::fs::{readlinkat, syncfs};
 use weir_core::attr::Change;
 use weir_core::store::{

@@ -3,10 +3,11 @@
 
 use super::attrs::attr_of;
 use super::inode::Inode;
-use super::recount::{Counted, Recount};
+use super::recount::Recount;
 use super::shape::{Shape, estimate};
 use super::usage::signed;
 use super::volume::{Stop, Volume, Waiting};
+use crate::control::Counted;
 use crate::creds::as_root;
 use crate::error::fs_error;
 use crate::sync::{Arc, Relaxed, Weak, now};

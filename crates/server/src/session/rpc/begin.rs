@@ -7,6 +7,7 @@ use crate::clock::seconds_since_1970;
 use crate::groups::LookUp;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
 use crate::locks::{Asked, AskedBy};
+use crate::op_name::OpName;
 use crate::retransmit::{Came, Claim};
 use crate::sync::Arc;
 use crate::worker::Request;
@@ -26,6 +27,7 @@ use weir_qos::Cost;
 #[derive(Clone, Copy)]
 struct Routed {
     handle: FileHandle,
+    op: OpName,
     class: OpClass,
     cost: Cost,
     /// Must not be carried out twice.
@@ -67,7 +69,7 @@ impl RpcSession {
         let Ok(route) = Route::of(call.procedure, &call.args) else {
             return cx.refuse(&call, AcceptError::GarbageArgs);
         };
-        let Some(wire) = route.handle else {
+        let (Some(wire), Some(op)) = (route.handle, OpName::nfs3(call.procedure)) else {
             return Begun::Reply(v3::null(&call, cx.buffers.reply(64)));
         };
         let Ok(handle) = cx.engine.keys.open(wire) else {
@@ -78,25 +80,26 @@ impl RpcSession {
             OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
             OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
         };
-        self.take(cx, call, Routed { handle, class, cost, once })
+        self.take(cx, call, Routed { handle, op, class, cost, once })
     }
 
     fn nfsacl(&self, mut cx: Cx<'_>, call: Call) -> Begun {
-        let wire = match acl::handle(call.procedure, &call.args) {
-            Ok(Some(wire)) => wire,
-            Ok(None) => return Begun::Reply(acl::null(&call, cx.buffers.reply(64))),
-            Err(_) => return cx.refuse(&call, AcceptError::GarbageArgs),
+        let Ok(handle) = acl::handle(call.procedure, &call.args) else {
+            return cx.refuse(&call, AcceptError::GarbageArgs);
+        };
+        let (Some(wire), Some(op)) = (handle, OpName::nfsacl(call.procedure)) else {
+            return Begun::Reply(acl::null(&call, cx.buffers.reply(64)));
         };
         let Ok(handle) = cx.engine.keys.open(wire) else {
             return cx.fail(&call, Status::BADHANDLE);
         };
-        let once = acl::once(call.procedure);
-        self.take(cx, call, Routed { handle, class: OpClass::Metadata, cost: Cost::ZERO, once })
+        let (class, once) = (OpClass::Metadata, acl::once(call.procedure));
+        self.take(cx, call, Routed { handle, op, class, cost: Cost::ZERO, once })
     }
 
     /// Takes up a call on an object, if the caller has any rights there.
     fn take(&self, mut cx: Cx<'_>, mut call: Call, routed: Routed) -> Begun {
-        let Routed { handle, class, cost, once } = routed;
+        let Routed { handle, op, class, cost, once } = routed;
         let Some(served) = cx.view.load().by_id(handle.volume) else {
             return cx.fail(&call, Status::STALE);
         };
@@ -125,6 +128,7 @@ impl RpcSession {
             connection,
             client,
             volume,
+            op,
             class,
             cost,
             arrived,
