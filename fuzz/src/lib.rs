@@ -5,19 +5,20 @@ use std::sync::Arc;
 use weir_core::handle::Sealed;
 use weir_core::testing::{MemStore, block_on};
 use weir_core::{Attr, Credentials, FileHandle, HandleKey, Rights, Store, VolumeId};
+use weir_nfs::VolumeView;
 use weir_nfs::acl;
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{self, Route, Served, Volume};
+use weir_nfs::v3::{self, Route, Served};
 
 /// The volume under test. Its key is known, so that a corpus can hold handles that are accepted.
 pub struct Server {
-    volume: Arc<Volume<MemStore>>,
+    volume: Arc<VolumeView<MemStore>>,
 }
 
 impl Default for Server {
     fn default() -> Self {
-        let volume = Volume {
+        let volume = VolumeView {
             id: VolumeId(1),
             fsid: 1,
             store: MemStore::with_quota(1 << 30),

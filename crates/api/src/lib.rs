@@ -45,7 +45,9 @@ pub use signed::{
 pub use terms::{Terms, TermsChange};
 pub use token::{MadeToken, NewToken, Token};
 pub use trust::{Fingerprint, Trust, TrustError};
-pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
+pub use volume::{
+    Counted, Counting, ExportRule, NewVolume, OperationCount, Volume, VolumeChange, VolumeLive,
+};
 pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
 pub use words::{
     Access, AuditEvent, Cause, OperationState, Policy, Qos, Role, Squash, UnknownWord, Verdict,

@@ -46,7 +46,7 @@ pub struct Volume {
 }
 
 /// Counters of a volume since the server started, and gauges.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VolumeLive {
     /// Space used by files, bytes.
@@ -79,6 +79,9 @@ pub struct VolumeLive {
     pub write_bytes: u64,
     /// Number of other operations.
     pub other_ops: u64,
+    /// Operations by protocol and name. Operations that no client has requested are absent.
+    #[serde(default)]
+    pub operations: Vec<OperationCount>,
     /// Number of operations with an error status.
     pub failed_ops: u64,
     /// Number of requests that were throttled by the contract.
@@ -103,6 +106,20 @@ pub struct VolumeLive {
     pub waiting: u64,
     /// Memory held by waiting requests, bytes.
     pub parked_bytes: u64,
+}
+
+/// Number of requests of one operation since the server started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OperationCount {
+    /// Protocol: `nfs3` or `nfsacl`.
+    pub protocol: String,
+    /// Name in the protocol's standard, such as `GETATTR`.
+    pub operation: String,
+    /// Number of requests answered, including those with an error status.
+    pub answered: u64,
+    /// Number of requests answered with an error status.
+    pub failed: u64,
 }
 
 /// Progress of a recount of a volume's usage.

@@ -24,7 +24,10 @@ pub mod nsm;
 pub mod rpc;
 pub mod rpcbind;
 pub mod v3;
+mod view;
 pub mod xdr;
+
+pub use view::VolumeView;
 
 /// RPC program number of the portmapper and of rpcbind (RFC 1833 §2.1, `RPCBPROG`).
 pub const PROGRAM_RPCBIND: u32 = 100_000;

@@ -1,7 +1,9 @@
 //! Metrics in Prometheus' text format, read off the catalogue and the data plane at each scrape.
 //! Nothing is counted here.
 
-use crate::plane::{DURATION_BOUNDS, Durations, Plane, Totals, VolumeHistograms, VolumeLive};
+use crate::plane::{
+    DURATION_BOUNDS, Durations, OperationCount, Plane, Totals, VolumeHistograms, VolumeLive,
+};
 use crate::sync::Arc;
 use crate::watch::{Standing, Watch};
 use prometheus_client::collector::Collector;
@@ -179,6 +181,22 @@ const LIVE: &[Metric<VolumeLive>] = &[
         "weir_volume_throughput_limit_reached",
         "1 while requests wait for the contract, else 0",
         |v| Whole(u64::from(v.waiting > 0)),
+    ),
+];
+
+/// Of a volume that is being served, for each operation that clients have requested.
+const OPERATIONS: [Metric<OperationCount>; 2] = [
+    metric(
+        Counter,
+        "weir_volume_operations",
+        "Operations answered, by protocol and name, including those with an error status",
+        |o| Whole(o.answered),
+    ),
+    metric(
+        Counter,
+        "weir_volume_operation_errors",
+        "Operations answered with an error status, by protocol and name",
+        |o| Whole(o.failed),
     ),
 ];
 
@@ -454,6 +472,7 @@ impl Collector for Scrape {
                 labelled.iter().filter_map(|(labels, one)| Some((labels, one.live.as_ref()?)));
             family(&mut out, metric, live)?;
         }
+        self.encode_operations(&mut out)?;
         for metric in CONTRACT {
             let served = labelled.iter().filter(|(_, one)| one.live.is_some());
             family(&mut out, metric, served.map(|(labels, one)| (labels, *one)))?;
@@ -472,6 +491,24 @@ impl Collector for Scrape {
 }
 
 impl Scrape {
+    fn encode_operations(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        for metric in &OPERATIONS {
+            let mut encoder = out.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
+            for Listed { volume, pool, live, .. } in &self.volumes {
+                for count in live.iter().flat_map(|live| &live.operations) {
+                    let labels = [
+                        ("volume", volume.name.as_str()),
+                        ("pool", pool.as_str()),
+                        ("protocol", count.op.protocol()),
+                        ("operation", count.op.name()),
+                    ];
+                    write(encoder.encode_family(&labels)?, metric, count)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn encode_histograms(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let chosen: Vec<_> = self
             .volumes
@@ -560,7 +597,8 @@ mod tests {
         }
         let single = ["weir_build_info", "weir_catalog_generation"].map(str::to_owned);
         let errors = ERRORS.map(|(name, _)| name.to_owned());
-        let volumes = of(LIVE).chain(of(VOLUME)).chain(of(CONTRACT)).chain(errors);
+        let volumes =
+            of(LIVE).chain(of(&OPERATIONS)).chain(of(VOLUME)).chain(of(CONTRACT)).chain(errors);
         let histograms = [OPERATION, WAIT].map(|(name, _)| name.to_owned());
         let filesystems = FILESYSTEM.map(|(name, ..)| name.to_owned());
         let volumes = volumes.chain(of(POOL)).chain(filesystems);

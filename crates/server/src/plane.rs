@@ -4,6 +4,7 @@
 //! whole snapshot and makes itself agree with it. It never refuses a limit or an export rule; it
 //! can fail only where the disk does.
 
+use crate::op_name::OpName;
 use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::Snapshot;
@@ -23,8 +24,19 @@ pub enum PlaneError {
     },
 }
 
+/// The number of times that a volume was asked for one operation, since the server started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationCount {
+    /// The operation.
+    pub op: OpName,
+    /// Requests answered, including those with an error status.
+    pub answered: u64,
+    /// Requests answered with an error status.
+    pub failed: u64,
+}
+
 /// Counters of one volume since the server started; all only grow, except the gauges.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct VolumeLive {
     /// READ operations completed.
     pub read_ops: u64,
@@ -36,6 +48,8 @@ pub struct VolumeLive {
     pub write_bytes: u64,
     /// All other operations completed.
     pub other_ops: u64,
+    /// The operations that were answered at least once, by protocol and name.
+    pub operations: Vec<OperationCount>,
     /// Operations answered with an error status.
     pub failed_ops: u64,
     /// Requests that had to wait at the gate.

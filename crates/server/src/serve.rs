@@ -12,7 +12,7 @@ use crate::confine::confine;
 use crate::control::{self, ControlState};
 use crate::credits;
 use crate::credits::CreditStore;
-use crate::engine::{Bounds, Engine, StoreSettings, Surroundings, rest_on};
+use crate::engine::{Bounds, Engine, Environment, StoreSettings, release_idle_volumes};
 use crate::error::ServeError;
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
@@ -219,14 +219,14 @@ impl Server {
             );
         }
         let saver = tokio::spawn(credits::save_periodically(Arc::clone(&self.engine)));
-        let rest = tokio::spawn(rest_on(Arc::clone(&self.engine)));
+        let idle = tokio::spawn(release_idle_volumes(Arc::clone(&self.engine)));
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
             Ok(state) => control::serve_control(config, api, state, until).await,
             Err(error) => Err(error),
         };
         saver.abort();
-        rest.abort();
+        idle.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
         stopped.unwrap_or(Err(ServeError::Thread("stopping")))
@@ -298,8 +298,8 @@ fn engine(
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let credits = catalog.credits()?;
     let credit_store = CreditStore::new(Arc::clone(catalog));
-    let around = Surroundings { clock, groups, portmap, locks, credits, credit_store };
-    Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, around))
+    let environment = Environment { clock, groups, portmap, locks, credits, credit_store };
+    Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, environment))
 }
 
 /// Starts the lock thread, which tells clients of the restart at once.

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::testing::block_on;
 use weir_core::{CallId, Credentials, Name, SetAttr, Shared, Store};
-use weir_store::{Descriptors, Durability, LocalStore, Options, Pool, prepare_process};
+use weir_store::{
+    Descriptors, Durability, LocalStore, Options, Pool, StoreControl, prepare_process,
+};
 
 const CLIENTS: [usize; 4] = [1, 4, 16, 64];
 const WRITE_BYTES: usize = 4096;

@@ -9,6 +9,7 @@
 //! A process that serves volumes calls [`prepare_process`] once, before it starts threads.
 
 mod acl_format;
+mod control;
 mod creds;
 #[expect(unsafe_code, reason = "the control messages of sockets, which rustix lacks")]
 mod datagram;
@@ -24,14 +25,15 @@ mod sys;
 pub mod testing;
 #[expect(unsafe_code, reason = "the user database, which only the C library reads")]
 mod user_groups;
+mod volume_store;
 mod writeback;
 
+pub use control::{Counted, Counting, StoreControl, Usage};
 pub use creds::{reset_identity, switches_identity};
 pub use datagram::{Datagram, receive_datagram, report_destinations, send_datagram};
 pub use descriptors::Descriptors;
-pub use local::{
-    Counted, Counting, Durability, Inode, LocalStore, OpenError, Options, volume_format,
-};
+pub use local::{Durability, Inode, LocalStore, OpenError, Options, volume_format};
 pub use pool::Pool;
 pub use sys::{FILE_MAP_REQUEST, prepare_process};
 pub use user_groups::groups_of_user;
+pub use volume_store::{VolumeObject, VolumeStore};

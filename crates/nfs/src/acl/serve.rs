@@ -3,9 +3,10 @@
 use super::ops;
 use super::wire::Procedure;
 use crate::rpc::{AcceptError, Call, reply};
+use crate::v3::Served;
 use crate::v3::ops::{Context, Outcome};
 use crate::v3::wire::Status;
-use crate::v3::{Served, Volume};
+use crate::view::VolumeView;
 use crate::xdr::{Reader, Writer, XdrError, decode};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -32,7 +33,7 @@ pub fn non_idempotent(procedure: u32) -> bool {
 
 /// Carries `call` out on `volume`, as [`v3::serve`](crate::v3::serve) does calls of NFSv3.
 pub async fn serve<S: Store>(
-    volume: Arc<Volume<S>>,
+    volume: Arc<VolumeView<S>>,
     rights: Rights,
     handle: FileHandle,
     call: Call,

@@ -10,7 +10,7 @@ mod status;
 pub mod wire;
 
 pub use route::{Route, changes_names};
-pub use serve::{Served, Volume, again, null, refuse, serve};
+pub use serve::{Served, again, null, refuse, serve};
 
 /// The version number of the protocol (RFC 1813 §3, `NFS_V3`).
 pub const VERSION: u32 = 3;

@@ -6,52 +6,14 @@
 use super::ops::{self, Context, Outcome};
 use super::wire::{Procedure, Status};
 use crate::rpc::{AcceptError, Call, reply};
+use crate::view::VolumeView;
 use crate::xdr::{Writer, XdrError, decode};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::Future;
 use weir_core::handle::Sealed;
-use weir_core::{FileHandle, HandleKey, ObjectKey, Rights, SnapshotId, Store, VolumeId};
-
-/// A volume as the protocol sees it.
-#[derive(Debug)]
-pub struct Volume<S> {
-    /// The volume's number, which its handles carry.
-    pub id: VolumeId,
-    /// The file system id its attributes carry (RFC 1813 §2.6, `fattr3.fsid`).
-    pub fsid: u64,
-    /// The store of its objects.
-    pub store: S,
-    /// Seals and proves handles.
-    pub keys: HandleKey,
-    /// The start of the write verifier: another one after every restart of the server.
-    pub verifier: [u8; 8],
-}
-
-impl<S: Store> Volume<S> {
-    /// The write verifier as it is now: another one after every restart, and after every failed
-    /// sync, so that clients send uncommitted data again (RFC 1813 §3.3.7, §4.8).
-    #[must_use]
-    pub fn write_verifier(&self) -> [u8; 8] {
-        u64::from_be_bytes(self.verifier).wrapping_add(self.store.lost_writes()).to_be_bytes()
-    }
-}
-
-impl<S> Volume<S> {
-    /// This volume with `store` in place of its own.
-    #[must_use]
-    pub fn with_store(&self, store: S) -> Self {
-        let Self { id, fsid, ref keys, verifier, .. } = *self;
-        Self { id, fsid, store, keys: keys.clone(), verifier }
-    }
-
-    /// The handle of an object of the live volume, ready for the wire.
-    #[must_use]
-    pub fn seal(&self, key: ObjectKey) -> Sealed {
-        self.keys.seal(&FileHandle { volume: self.id, snapshot: SnapshotId::LIVE, key })
-    }
-}
+use weir_core::{FileHandle, Rights, Store};
 
 /// A call that was carried out, or refused.
 #[derive(Debug)]
@@ -72,7 +34,7 @@ pub struct Served {
 /// Payload that a WRITE brings stays within the buffer it was received in.
 #[inline]
 pub fn serve<S: Store>(
-    volume: Arc<Volume<S>>,
+    volume: Arc<VolumeView<S>>,
     rights: Rights,
     handle: FileHandle,
     call: Call,

@@ -4,13 +4,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use weir_core::testing::{MemStore, block_on};
 use weir_core::{Credentials, FsError, HandleKey, Rights, Shared, Store, VolumeId};
+use weir_nfs::VolumeView;
 use weir_nfs::client::{Caller, RemoteCall, Reply};
 use weir_nfs::rpc::{Call, Deframer, Step};
 use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, Fattr3, FileHandle3, GetattrArgs, LookupArgs, MkdirArgs,
     NewObject, ReadArgs, Res, Sattr3, StableHow, Status, WccData, WriteArgs, WriteRes,
 };
-use weir_nfs::v3::{Route, Served, Volume, null, refuse, serve};
+use weir_nfs::v3::{Route, Served, null, refuse, serve};
 
 pub(crate) const ALICE: Credentials = Credentials::new(10, 100);
 pub(crate) const BOB: Credentials = Credentials::new(11, 101);
@@ -23,7 +24,7 @@ pub(crate) const FSID: u64 = 0x5eed;
 pub(crate) type Handle = Vec<u8>;
 
 pub(crate) struct World {
-    pub(crate) volume: Arc<Volume<MemStore>>,
+    pub(crate) volume: Arc<VolumeView<MemStore>>,
 }
 
 impl World {
@@ -33,7 +34,7 @@ impl World {
 
     pub(crate) fn of(id: u32, store: MemStore) -> Self {
         let keys = HandleKey::new(&[42; 16]);
-        let volume = Volume { id: VolumeId(id), fsid: FSID, store, keys, verifier: VERIFIER };
+        let volume = VolumeView { id: VolumeId(id), fsid: FSID, store, keys, verifier: VERIFIER };
         Self { volume: Arc::new(volume) }
     }
 

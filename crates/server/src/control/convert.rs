@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::{clock, preconditions};
-use crate::plane::{Plane, VolumeLive};
+use crate::plane::{OperationCount, Plane, VolumeLive};
 use weir_api::mibps;
 use weir_catalog::{
     Access, BytesPerSecond, Calibration, Cell, ExportRule, Filesystem, Iops, Level, Load, Measured,
@@ -72,7 +72,7 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         live: None,
     };
     shown.etag = etag(&shown);
-    shown.live = plane.volume_live(volume.id).map(live);
+    shown.live = plane.volume_live(volume.id).as_ref().map(live);
     shown
 }
 
@@ -201,7 +201,7 @@ fn etag(shown: &impl serde::Serialize) -> String {
     preconditions::etag(&serde_json::to_vec(shown).unwrap_or_default())
 }
 
-fn live(live: VolumeLive) -> weir_api::VolumeLive {
+fn live(live: &VolumeLive) -> weir_api::VolumeLive {
     weir_api::VolumeLive {
         used_bytes: live.used_bytes,
         used_exact: live.used_exact,
@@ -215,6 +215,7 @@ fn live(live: VolumeLive) -> weir_api::VolumeLive {
         write_ops: live.write_ops,
         write_bytes: live.write_bytes,
         other_ops: live.other_ops,
+        operations: live.operations.iter().map(operation_count).collect(),
         failed_ops: live.failed_ops,
         delayed_ops: live.delayed_ops,
         wait_nanos: live.wait_nanos,
@@ -225,6 +226,15 @@ fn live(live: VolumeLive) -> weir_api::VolumeLive {
         offered_bytes: live.offered_bytes,
         waiting: live.waiting,
         parked_bytes: live.parked_bytes,
+    }
+}
+
+fn operation_count(count: &OperationCount) -> weir_api::OperationCount {
+    weir_api::OperationCount {
+        protocol: count.op.protocol().to_owned(),
+        operation: count.op.name().to_owned(),
+        answered: count.answered,
+        failed: count.failed,
     }
 }
 

@@ -171,7 +171,7 @@ mod tests {
         for after in [None, live(None, counted(7))] {
             let mut operations = Operations::default();
             operations.begin(VolumeId(3), "v", 7);
-            assert_eq!(operations.look(|_| after)[0].state, OperationState::Gone);
+            assert_eq!(operations.look(|_| after.clone())[0].state, OperationState::Gone);
         }
     }
 

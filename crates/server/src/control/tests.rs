@@ -7,7 +7,8 @@ mod tls;
 use super::*;
 use crate::bound::bind_api;
 use crate::config::ApiTls;
-use crate::plane::{PlaneError, Totals, VolumeHistograms, VolumeLive};
+use crate::op_name::OpName;
+use crate::plane::{OperationCount, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use crate::sync::lock;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -61,6 +62,10 @@ impl Plane for FakePlane {
             used_exact: counting.is_none(),
             counting,
             waiting: 2,
+            operations: vec![
+                OperationCount { op: OpName::nfs3(1).unwrap(), answered: 12, failed: 0 },
+                OperationCount { op: OpName::nfsacl(1).unwrap(), answered: 3, failed: 2 },
+            ],
             ..VolumeLive::default()
         })
     }
@@ -475,6 +480,31 @@ async fn the_socket_is_its_owners_alone_and_a_stale_one_is_replaced() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let directory = running.stop().await;
     assert!(!directory.path().join("api.sock").exists());
+}
+
+#[tokio::test]
+async fn operations_are_shown_by_protocol_and_name() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let shown = running.client.volume("v").await.unwrap();
+    let of = |count: &weir_api::OperationCount| {
+        let name = format!("{} {}", count.protocol, count.operation);
+        (name, count.answered, count.failed)
+    };
+    let operations: Vec<_> = shown.live.unwrap().operations.iter().map(of).collect();
+    assert_eq!(operations, [("nfs3 GETATTR".into(), 12, 0), ("nfsacl GETACL".into(), 3, 2)]);
+    let text = running.client.metrics().await.unwrap();
+    let getattr = "{volume=\"v\",pool=\"p\",protocol=\"nfs3\",operation=\"GETATTR\"}";
+    let getacl = "{volume=\"v\",pool=\"p\",protocol=\"nfsacl\",operation=\"GETACL\"}";
+    for line in [
+        "# TYPE weir_volume_operations counter".to_owned(),
+        format!("weir_volume_operations_total{getattr} 12"),
+        format!("weir_volume_operations_total{getacl} 3"),
+        format!("weir_volume_operation_errors_total{getattr} 0"),
+        format!("weir_volume_operation_errors_total{getacl} 2"),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("operation=\"LOOKUP\""), "no client has requested it");
 }
 
 #[tokio::test]

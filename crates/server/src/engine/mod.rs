@@ -4,10 +4,10 @@
 
 mod counters;
 mod histograms;
+mod idle;
 mod mounts;
 mod opening;
 mod permit;
-mod rest;
 mod served;
 mod stats;
 #[cfg(test)]
@@ -18,12 +18,12 @@ mod volume;
 mod workers;
 
 pub(crate) use counters::Counters;
+pub(crate) use idle::release_idle_volumes;
 pub(crate) use mounts::Mounts;
 pub(crate) use permit::{Asked, Ended, Permit};
-pub(crate) use rest::rest_on;
 pub(crate) use served::{ServedSet, View};
 pub(crate) use stats::is_judged;
-pub(crate) use volume::{Mounted, ServedVolume, rights};
+pub(crate) use volume::{Served, ServedVolume};
 pub(crate) use workers::Workers;
 
 use crate::admission::{Admission, Eviction};
@@ -47,7 +47,7 @@ use weir_catalog::Snapshot;
 use weir_core::{Clock, HandleKey, Origin, PoolId, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};
-use weir_store::LocalStore;
+use weir_store::{StoreControl, VolumeStore};
 
 /// The settings with which volumes are opened, the same for all.
 pub(crate) struct StoreSettings {
@@ -69,8 +69,8 @@ pub(crate) struct Bounds {
     pub(crate) keepalive: Duration,
 }
 
-/// The services of the machine around the server.
-pub(crate) struct Surroundings {
+/// The services that the engine uses.
+pub(crate) struct Environment {
     pub(crate) clock: SystemClock,
     /// The directory of callers' groups, if they are looked up.
     pub(crate) groups: Option<GroupDirectory>,
@@ -118,7 +118,7 @@ impl Engine {
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox<Message>>],
-        Surroundings { clock, groups, portmap, locks, credits, credit_store }: Surroundings,
+        Environment { clock, groups, portmap, locks, credits, credit_store }: Environment,
     ) -> Self {
         // The seed is the same in the next process, which must recognize calls that are sent again.
         let seed = keys.derive("duplicate request cache");
@@ -208,11 +208,11 @@ impl Engine {
         let finished = !self.unfinished.load(Ordering::Relaxed);
         let served = self.served.load();
         let volumes: Vec<_> = served.all().collect();
-        let stores: Vec<_> = volumes.iter().map(|mounted| &mounted.volume.nfs.store).collect();
-        let close = if finished { LocalStore::close_all } else { LocalStore::sync_all };
-        for (mounted, closed) in volumes.iter().zip(close(&stores)) {
+        let stores: Vec<_> = volumes.iter().map(|served| &served.volume.store).collect();
+        let close = if finished { VolumeStore::close_all } else { VolumeStore::sync_all };
+        for (served, closed) in volumes.iter().zip(close(&stores)) {
             if let Err(error) = closed {
-                tracing::error!(volume = %mounted.spec.name, %error, "the last sync of a volume failed");
+                tracing::error!(volume = %served.config.name, %error, "the last sync of a volume failed");
             }
         }
     }
@@ -223,8 +223,8 @@ impl Engine {
     pub(crate) fn credits(&self, ahead: Duration) -> Credits {
         let now = self.clock.now();
         let mut left = lock(&self.credits).clone();
-        for Mounted { volume, spec } in self.served.load().all() {
-            let bursts = [volume.gate.limits(), spec.limits]
+        for Served { volume, config, .. } in self.served.load().all() {
+            let bursts = [volume.gate.limits(), config.limits]
                 .map(|limits| limits.burst.map(|burst| (limits.iops.unwrap_or_default(), burst)));
             let Some(mut credits) = volume.gate.credits(now) else { continue };
             let mut faster = 0;
@@ -233,19 +233,19 @@ impl Engine {
                 credits = credits.min(most);
             }
             let spent = faster.saturating_mul(ahead.as_secs());
-            left.insert(spec.id, credits.saturating_sub(spent));
+            left.insert(config.id, credits.saturating_sub(spent));
         }
         left
     }
 
     /// If credits will be spent by other limits, keeps the credits left by those too. The limits
     /// may come into force until the returned value is dropped.
-    fn save_before_change(&self, changed: &[&Mounted]) -> Option<CreditLock<'_>> {
+    fn save_before_change(&self, changed: &[&Served]) -> Option<CreditLock<'_>> {
         let now = self.clock.now();
-        let other = |Mounted { volume, spec }: &&Mounted| {
+        let other = |Served { volume, config, .. }: &&Served| {
             let old = volume.gate.limits();
             volume.gate.credits(now).is_some()
-                && (old.iops, old.burst) != (spec.limits.iops, spec.limits.burst)
+                && (old.iops, old.burst) != (config.limits.iops, config.limits.burst)
         };
         changed.iter().any(other).then(|| {
             let mut credits = self.credit_store.lock();
@@ -260,20 +260,21 @@ impl Engine {
         let mut new = ServedSet::new(Arc::clone(snapshot));
         let mut failed = None;
         let mut missing = Vec::new();
-        for spec in snapshot.volumes() {
-            match old.by_id(spec.id) {
-                Some(Mounted { volume, .. }) => new.insert(Arc::clone(volume), spec),
-                None => missing.push(spec),
+        for config in snapshot.volumes() {
+            match old.by_id(config.id) {
+                Some(served) => {
+                    new.insert(Served { config: Arc::clone(config), ..served.clone() });
+                }
+                None => missing.push(config),
             }
         }
-        let specs: Vec<_> = missing.iter().map(AsRef::as_ref).collect();
-        for (spec, opened) in missing.iter().zip(self.open_all(snapshot, &specs)) {
+        for opened in self.open_all(snapshot, &missing) {
             match opened {
-                Ok(volume) => {
+                Ok(served) => {
                     if let Some(locks) = &self.locks {
-                        locks.volume_opened(volume.id);
+                        locks.volume_opened(served.volume.id);
                     }
-                    new.insert(volume, spec);
+                    new.insert(served);
                 }
                 Err(error) => {
                     tracing::error!(%error, "a volume is not served");
@@ -285,12 +286,12 @@ impl Engine {
     }
 
     /// Puts a volume's limits and quota in force, and lets its waiters go by them.
-    fn change(&self, Mounted { volume, spec }: &Mounted) {
-        volume.nfs.store.set_quota_bytes(spec.quota_bytes);
-        let (gate, file_ceiling) = (&volume.gate, spec.limits_of_files());
-        let changes = gate.limits() != spec.limits || gate.file_ceiling() != file_ceiling;
-        if gate.limits() != spec.limits {
-            gate.set_limits(spec.limits, self.clock.now());
+    fn change(&self, Served { volume, config, .. }: &Served) {
+        volume.store.set_quota_bytes(config.quota_bytes);
+        let (gate, file_ceiling) = (&volume.gate, config.limits_of_files());
+        let changes = gate.limits() != config.limits || gate.file_ceiling() != file_ceiling;
+        if gate.limits() != config.limits {
+            gate.set_limits(config.limits, self.clock.now());
         }
         if gate.file_ceiling() != file_ceiling {
             gate.set_file_ceiling(file_ceiling, self.clock.now());
@@ -304,7 +305,7 @@ impl Engine {
     fn share(
         &self,
         snapshot: &Snapshot,
-        changed: &[&Mounted],
+        changed: &[&Served],
         pools: &mut BTreeMap<PoolId, Arc<PoolGate<GateEntry>>>,
     ) {
         let now = self.clock.now();
@@ -317,8 +318,8 @@ impl Engine {
                 None => drop(pools.insert(pool.id, Arc::new(PoolGate::new(budget)))),
             }
         }
-        for Mounted { volume, spec } in changed {
-            let left = volume.gate.set_share(pools.get(&spec.pool).zip(spec.share), now);
+        for Served { volume, config, .. } in changed {
+            let left = volume.gate.set_share(pools.get(&config.pool).zip(config.share), now);
             if left {
                 self.workers.poll(&volume.gate);
             }
@@ -349,11 +350,11 @@ impl Plane for Engine {
         self.share(&snapshot, &changed, &mut sharing);
         self.served.store(Arc::clone(&new));
         let credits = self.save_before_change(&changed);
-        for mounted in &changed {
-            self.change(mounted);
+        for served in &changed {
+            self.change(served);
         }
         drop(credits);
-        for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {
+        for gone in old.all().filter(|served| new.by_id(served.config.id).is_none()) {
             self.retire(&gone.volume);
         }
         for (worker, gate) in sharing.values().filter_map(|pool| pool.door()) {
@@ -365,7 +366,7 @@ impl Plane for Engine {
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
         let served = self.served.load();
         let volume = &served.by_id(id)?.volume;
-        let limits = volume.gate.limits();
+        let (limits, usage) = (volume.gate.limits(), volume.store.usage());
         let offered_bytes = volume.read(self.clock.now()).map_or(0, |r| r.offered.bytes);
         Some(VolumeLive {
             offered_bytes,
@@ -374,10 +375,10 @@ impl Plane for Engine {
             limit_bytes_per_second: limits.rate.0,
             limit_iops: limits.iops.map(|iops| iops.0),
             credits: volume.gate.credits(self.clock.now()),
-            used_bytes: volume.nfs.store.used_bytes(),
-            used_exact: volume.nfs.store.usage_is_known(),
-            counting: volume.nfs.store.counting(),
-            counted: volume.nfs.store.last_count(),
+            used_bytes: usage.bytes,
+            used_exact: usage.exact,
+            counting: usage.counting,
+            counted: usage.counted,
             ..volume.stats.sum()
         })
     }
@@ -387,8 +388,7 @@ impl Plane for Engine {
     }
 
     fn readings(&self, each: &mut dyn FnMut(VolumeId, Entitled, Reading)) {
-        for mounted in self.served.load().all() {
-            let volume = &mounted.volume;
+        for Served { volume, .. } in self.served.load().all() {
             if let Some(reading) = volume.read(self.clock.now()) {
                 each(volume.id, volume.gate.entitled(), reading);
             }
@@ -397,7 +397,7 @@ impl Plane for Engine {
 
     fn rescan(&self, id: VolumeId) -> Option<bool> {
         let served = self.served.load_full();
-        Some(served.by_id(id)?.volume.nfs.store.rescan())
+        Some(served.by_id(id)?.volume.store.rescan())
     }
 
     fn totals(&self) -> Totals {

@@ -10,6 +10,7 @@
 use super::stats::{Done, Stages};
 use super::{ServedVolume, is_judged};
 use crate::gate::{Charged, FileCharge};
+use crate::op_name::OpName;
 use crate::sync::Arc;
 use weir_core::{Clock, Mono, OpClass};
 use weir_qos::Cost;
@@ -17,6 +18,7 @@ use weir_qos::Cost;
 /// The operation for which a permit is asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
+    pub(crate) op: OpName,
     pub(crate) class: OpClass,
     /// The most that the operation can use.
     pub(crate) cost: Cost,
@@ -49,6 +51,7 @@ pub(crate) struct Settled {
 pub(crate) struct Permit {
     /// The volume; `None` once the permit is settled.
     volume: Option<Arc<ServedVolume>>,
+    op: OpName,
     class: OpClass,
     cost: Cost,
     file: Option<Box<FileCharge>>,
@@ -72,6 +75,7 @@ impl Permit {
     ) -> Self {
         Self {
             volume: Some(volume),
+            op: asked.op,
             class: asked.class,
             cost: charged.volume,
             file: charged.file.map(Box::new),
@@ -121,7 +125,8 @@ impl Permit {
         let unused = Charged { volume: Cost { bytes, operations }, file };
         let poll = volume.gate.refund(unused, self.charged_at, now);
         let stages = Stages { arrived: self.arrived, started: begun, woken };
-        let done = Done { class: self.class, cost: self.cost, moved, ok, replied, stages };
+        let (op, class, cost) = (self.op, self.class, self.cost);
+        let done = Done { op, class, cost, moved, ok, replied, stages };
         volume.stats.done(self.worker, &done, now);
         Some(Settled { volume, judged: self.is_judged(), poll })
     }

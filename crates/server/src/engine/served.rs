@@ -1,11 +1,11 @@
 //! The volumes being served at one moment: an immutable set, read without locks.
 
-use super::volume::{Mounted, ServedVolume};
+use super::volume::Served;
 use crate::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use weir_catalog::{Snapshot, Volume};
+use weir_catalog::Snapshot;
 use weir_core::VolumeId;
 
 /// Volume ids are small numbers that the server chose, and a handle that names one was proved
@@ -32,7 +32,7 @@ impl Hasher for IdHasher {
 /// The volumes of one snapshot that could be opened.
 #[derive(Default)]
 pub(crate) struct ServedSet {
-    by_id: HashMap<VolumeId, Mounted, BuildHasherDefault<IdHasher>>,
+    by_id: HashMap<VolumeId, Served, BuildHasherDefault<IdHasher>>,
     /// The catalogue's snapshot, which has the volumes' names.
     snapshot: Arc<Snapshot>,
 }
@@ -46,31 +46,31 @@ impl ServedSet {
     }
 
     /// Adds a volume of the snapshot.
-    pub(crate) fn insert(&mut self, volume: Arc<ServedVolume>, spec: &Arc<Volume>) {
-        self.by_id.insert(spec.id, Mounted { volume, spec: Arc::clone(spec) });
+    pub(crate) fn insert(&mut self, served: Served) {
+        self.by_id.insert(served.config.id, served);
     }
 
     /// The volume with this id.
-    pub(crate) fn by_id(&self, id: VolumeId) -> Option<&Mounted> {
+    pub(crate) fn by_id(&self, id: VolumeId) -> Option<&Served> {
         self.by_id.get(&id)
     }
 
     /// The volume of this name.
-    pub(crate) fn by_name(&self, name: &str) -> Option<&Mounted> {
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Served> {
         self.by_id(self.snapshot.volume_named(name)?.id)
     }
 
     /// The volumes that are new since `old`, or whose catalogue entry differs.
-    pub(crate) fn changed_since<'a>(&'a self, old: &'a Self) -> impl Iterator<Item = &'a Mounted> {
-        let same = |mounted: &Mounted| {
-            let before = old.by_id(mounted.spec.id);
-            before.is_some_and(|before| Arc::ptr_eq(&before.spec, &mounted.spec))
+    pub(crate) fn changed_since<'a>(&'a self, old: &'a Self) -> impl Iterator<Item = &'a Served> {
+        let same = |served: &Served| {
+            let before = old.by_id(served.config.id);
+            before.is_some_and(|before| Arc::ptr_eq(&before.config, &served.config))
         };
-        self.all().filter(move |mounted| !same(mounted))
+        self.all().filter(move |served| !same(served))
     }
 
     /// All of them, in no order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Mounted> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Served> {
         self.by_id.values()
     }
 }

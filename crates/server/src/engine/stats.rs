@@ -7,7 +7,8 @@
 //! in each stage is summed over time, so that a request which never ends is seen while it doesn't.
 
 use super::histograms::Histograms;
-use crate::plane::{VolumeHistograms, VolumeLive};
+use crate::op_name::OpName;
+use crate::plane::{OperationCount, VolumeHistograms, VolumeLive};
 use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
 use std::time::Duration;
 use weir_core::{Mono, OpClass};
@@ -34,8 +35,8 @@ struct Block {
     read_bytes: AtomicU64,
     write_ops: AtomicU64,
     write_bytes: AtomicU64,
-    other_ops: AtomicU64,
-    failed_ops: AtomicU64,
+    /// Every operation that was answered, by its index.
+    operations: [Operation; OpName::COUNT],
     delayed_ops: AtomicU64,
     wait_nanos: AtomicU64,
     latency_nanos: AtomicU64,
@@ -65,6 +66,13 @@ struct Block {
     largest_before: AtomicU64,
 }
 
+/// The requests of one operation that were answered, and those of them with an error status.
+#[derive(Default)]
+struct Operation {
+    answered: AtomicU64,
+    failed: AtomicU64,
+}
+
 /// The times at which an operation reached each stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stages {
@@ -79,6 +87,7 @@ pub(crate) struct Stages {
 /// An operation that came to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
+    pub(crate) op: OpName,
     pub(crate) class: OpClass,
     /// The operation's charge.
     pub(crate) cost: Cost,
@@ -171,11 +180,12 @@ impl Stats {
         let Some(block) = self.block(worker) else { return };
         if is_judged(done.class, done.cost) {
             block.change(now, || block.done_data(done, now));
-        } else {
-            bump(&block.other_ops, 1);
         }
-        if !done.ok {
-            bump(&block.failed_ops, 1);
+        if let Some(operation) = block.operations.get(done.op.index()) {
+            bump(&operation.answered, 1);
+            if !done.ok {
+                bump(&operation.failed, 1);
+            }
         }
         let took = now.since(done.stages.arrived);
         bump(&block.latency_nanos, nanos(took));
@@ -220,8 +230,6 @@ impl Stats {
             live.read_bytes += get(&block.read_bytes);
             live.write_ops += get(&block.write_ops);
             live.write_bytes += get(&block.write_bytes);
-            live.other_ops += get(&block.other_ops);
-            live.failed_ops += get(&block.failed_ops);
             live.delayed_ops += get(&block.delayed_ops);
             live.wait_nanos += get(&block.wait_nanos);
             live.latency_nanos += get(&block.latency_nanos);
@@ -229,14 +237,35 @@ impl Stats {
             live.network_nanos += get(&block.unsent_nanos);
             live.processing_nanos += get(&block.late_nanos) + get(&block.queued_nanos);
         }
+        live.operations = self.by_name();
+        for OperationCount { op, answered, failed } in &live.operations {
+            live.failed_ops += failed;
+            if !matches!(op.class(), OpClass::Read | OpClass::Write) {
+                live.other_ops += answered;
+            }
+        }
         live
+    }
+
+    /// The operations that were answered at least once.
+    fn by_name(&self) -> Vec<OperationCount> {
+        let count = |op: OpName| {
+            let blocks = self.blocks.iter().filter_map(OnceLock::get);
+            let mut count = OperationCount { op, answered: 0, failed: 0 };
+            for operation in blocks.filter_map(|block| block.operations.get(op.index())) {
+                count.answered += get(&operation.answered);
+                count.failed += get(&operation.failed);
+            }
+            count
+        };
+        OpName::all().map(count).filter(|count| count.answered > 0).collect()
     }
 
     /// Operations that were answered.
     pub(crate) fn operations(&self) -> u64 {
         let blocks = self.blocks.iter().filter_map(OnceLock::get);
-        let each = |block: &Block| [&block.read_ops, &block.write_ops, &block.other_ops].map(get);
-        blocks.flat_map(|block| each(block)).sum()
+        let operations = blocks.flat_map(|block| &block.operations);
+        operations.map(|operation| get(&operation.answered)).sum()
     }
 
     /// The sum of all workers' blocks `now`; nothing if no worker ever served the volume. The
@@ -291,7 +320,6 @@ impl Block {
                 bump(&self.write_bytes, done.moved);
             }
             OpClass::Null | OpClass::Metadata | OpClass::Commit => {
-                bump(&self.other_ops, 1);
                 bump(&self.commits, 1);
                 bump(&self.charged_ops, done.cost.operations);
             }
@@ -398,10 +426,15 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    /// An operation of NFSv3 of this class.
+    fn op(class: OpClass) -> OpName {
+        OpName::all().find(|op| op.class() == class).unwrap()
+    }
+
     fn done(class: OpClass, moved: u64, ok: bool, [arrived, started]: [u64; 2]) -> Done {
         let (arrived, started) = (Mono(arrived), Mono(started));
         let stages = Stages { arrived, started, woken: None };
-        Done { class, cost: Cost::of(moved), moved, ok, replied: true, stages }
+        Done { op: op(class), class, cost: Cost::of(moved), moved, ok, replied: true, stages }
     }
 
     #[test]
@@ -420,6 +453,28 @@ mod tests {
         let reading = stats.read(Mono(10)).unwrap();
         assert_eq!(reading.delivered, Cost { bytes: 4196, operations: 1 });
         assert_eq!(reading.requests, 2);
+    }
+
+    #[test]
+    fn operations_are_counted_by_name() {
+        let stats = Stats::new(2, false);
+        let [getattr, lookup, read] = [1, 3, 6].map(|number| OpName::nfs3(number).unwrap());
+        let getacl = OpName::nfsacl(1).unwrap();
+        let metadata = Done { cost: Cost::ZERO, ..done(OpClass::Metadata, 0, true, [0, 0]) };
+        for worker in [0, 1, 1] {
+            stats.done(worker, &Done { op: getattr, ..metadata }, Mono(5));
+        }
+        stats.done(0, &Done { op: lookup, ok: false, ..metadata }, Mono(5));
+        stats.done(1, &Done { op: lookup, ..metadata }, Mono(5));
+        stats.done(1, &Done { op: getacl, ..metadata }, Mono(5));
+        stats.done(0, &done(OpClass::Read, 512, true, [0, 0]), Mono(5));
+        let live = stats.sum();
+        let count = |op, answered, failed| OperationCount { op, answered, failed };
+        let expected =
+            [count(getattr, 3, 0), count(lookup, 2, 1), count(read, 1, 0), count(getacl, 1, 0)];
+        assert_eq!(live.operations, expected, "no other was answered");
+        assert_eq!((live.read_ops, live.other_ops, live.failed_ops), (1, 6, 1));
+        assert_eq!(stats.operations(), 7);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use super::{ServedVolume, Workers};
 use crate::clock::SystemClock;
 use crate::conn_id::ConnId;
 use crate::drc::Fingerprints;
-use crate::session::{Job, RpcJob};
+use crate::op_name::OpName;
+use crate::session::{Job, RpcJob, nfs_view};
 use crate::sync::{Arc, OnceLock};
 use crate::worker::{Request, VolumeGate};
 use std::path::Path;
@@ -14,7 +15,7 @@ use weir_core::{
 };
 use weir_nfs::rpc::{Call, Credential};
 use weir_qos::{ClientKey, Cost};
-use weir_store::{Descriptors, Durability, LocalStore, Options, Pool};
+use weir_store::{Descriptors, Durability, Options, Pool, VolumeStore};
 
 /// The threads of all volumes that tests serve.
 static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
@@ -29,11 +30,9 @@ pub(crate) fn served(directory: &Path, gate: VolumeGate) -> ServedVolume {
         descriptors: Descriptors::new(1024),
         pool: Arc::clone(POOL.get_or_init(|| Pool::new(16).unwrap())),
     };
-    let store = LocalStore::open(directory, &options).unwrap();
-    let keys = HandleKey::new(&[0; 16]);
-    let nfs = weir_nfs::v3::Volume { id: gate.id(), fsid: 1, store, keys, verifier: [0; 8] };
+    let store = VolumeStore::open_local(directory, &options).unwrap();
     let workers = Arc::new(Workers::new(&[], SystemClock::start()));
-    ServedVolume::new(nfs, gate, Stats::new(1, false), workers)
+    ServedVolume::new(gate.id(), store, gate, Stats::new(1, false), workers)
 }
 
 /// A READ or WRITE of `bytes`, of the client 1 on the connection 1.
@@ -48,10 +47,17 @@ pub(crate) fn request(
         connection: ConnId { worker: 0, token: 1 },
         client: ClientKey(1),
         volume: Arc::clone(volume),
+        op: OpName::nfs3(if class == OpClass::Write { 7 } else { 6 }).unwrap(),
         class,
         cost: Cost::of(bytes),
         arrived: Mono::from_secs(1),
         job: Job::Rpc(RpcJob {
+            nfs: Arc::new(nfs_view(
+                volume.id,
+                volume.store.clone(),
+                &HandleKey::new(&[0; 16]),
+                [0; 8],
+            )),
             rights: Rights { cred: Credentials::ROOT, read_only: false },
             handle: FileHandle { volume: volume.id, snapshot: SnapshotId::LIVE, key },
             call: Call {

@@ -1,54 +1,43 @@
-//! A volume as the data plane serves it, and what a caller may do with it.
+//! A volume as the data plane serves it.
 
 use super::Workers;
 use super::stats::Stats;
 use crate::clock::SystemClock;
 use crate::drc::DrcEntry;
 use crate::gate::Charged;
+use crate::session::NfsView;
 use crate::sync::{Arc, AtomicU64};
 use crate::worker::VolumeGate;
-use std::net::IpAddr;
-use weir_catalog::{Access, ExportRule, Squash, Volume};
-use weir_core::{Mono, ObjectKey, Rights, VolumeId};
-use weir_nfs::rpc::Credential;
+use weir_catalog::Volume;
+use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_qos::Cost;
 use weir_qos::verdict::Reading;
-use weir_store::LocalStore;
+use weir_store::VolumeStore;
 
-/// The state that lasts while a volume is served: its store, its gate, its counters.
+/// The state that lasts while a volume is served: its store, its gate, its counters. It belongs to
+/// no protocol.
 pub(crate) struct ServedVolume {
     pub(crate) id: VolumeId,
-    pub(crate) nfs: Arc<weir_nfs::v3::Volume<LocalStore>>,
+    pub(crate) store: VolumeStore,
     pub(crate) gate: Arc<VolumeGate>,
     pub(crate) stats: Stats,
     /// The workers, one of which polls the gate.
     pub(super) workers: Arc<Workers>,
-    /// Operations that it had answered when it was looked at whether it rests.
-    pub(super) at_rest: AtomicU64,
+    /// Operations that it had answered when it was last examined for being idle.
+    pub(super) operations_seen: AtomicU64,
 }
 
 impl ServedVolume {
-    /// A volume that nobody has used yet.
+    /// A volume that no client has used yet.
     pub(super) fn new(
-        nfs: weir_nfs::v3::Volume<LocalStore>,
+        id: VolumeId,
+        store: VolumeStore,
         gate: VolumeGate,
         stats: Stats,
         workers: Arc<Workers>,
     ) -> Self {
-        let (gate, at_rest) = (Arc::new(gate), AtomicU64::new(0));
-        Self { id: nfs.id, nfs: Arc::new(nfs), gate, stats, workers, at_rest }
-    }
-
-    /// The volume for the request with this entry: a non-idempotent call is kept on
-    /// record with its change.
-    pub(crate) fn nfs_for(
-        &self,
-        entry: Option<&DrcEntry>,
-    ) -> Arc<weir_nfs::v3::Volume<LocalStore>> {
-        match entry.and_then(DrcEntry::on_record) {
-            Some(call) => Arc::new(self.nfs.with_store(self.nfs.store.for_call(call))),
-            None => Arc::clone(&self.nfs),
-        }
+        let (gate, operations_seen) = (Arc::new(gate), AtomicU64::new(0));
+        Self { id, store, gate, stats, workers, operations_seen }
     }
 
     /// The clock of the server.
@@ -70,7 +59,7 @@ impl ServedVolume {
         self.gate.try_pass(cost, file, now)
     }
 
-    /// The volume's counters `now`; nothing if nobody ever used it.
+    /// The volume's counters `now`; nothing if no client ever used it.
     pub(crate) fn read(&self, now: Mono) -> Option<Reading> {
         let mut reading = self.stats.read(now)?;
         self.gate.read(&mut reading);
@@ -78,46 +67,10 @@ impl ServedVolume {
     }
 }
 
-/// A served volume with the rules of one snapshot.
+/// A served volume, its views for protocols, and its configuration in one snapshot.
 #[derive(Clone)]
-pub(crate) struct Mounted {
+pub(crate) struct Served {
     pub(crate) volume: Arc<ServedVolume>,
-    pub(crate) spec: Arc<Volume>,
-}
-
-impl Mounted {
-    /// The rights of a caller from `peer`, or none if no export rule names that address or the
-    /// credential is of a flavor not spoken here.
-    pub(crate) fn rights(&self, peer: IpAddr, credential: &Credential) -> Option<Rights> {
-        rights(self.spec.rule_for(peer)?, credential)
-    }
-
-    /// The user whose groups are to be looked up for a caller from `peer`, and the rule that then
-    /// decides about its rights. Nobody's for those whose groups decide nothing.
-    pub(crate) fn managed(
-        &self,
-        peer: IpAddr,
-        credential: &Credential,
-    ) -> Option<(u32, &ExportRule)> {
-        let rule = self.spec.rule_for(peer)?;
-        match credential {
-            Credential::Sys(auth) if !rule.identity(&auth.credentials).is_root() => {
-                (rule.squash != Squash::All).then_some((auth.credentials.uid, rule))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The identity and rights that `rule` leaves to a caller.
-pub(crate) fn rights(rule: &ExportRule, credential: &Credential) -> Option<Rights> {
-    Some(Rights { cred: identity(rule, credential)?, read_only: rule.access == Access::ReadOnly })
-}
-
-fn identity(rule: &ExportRule, credential: &Credential) -> Option<weir_core::Credentials> {
-    match credential {
-        Credential::Sys(auth) => Some(rule.identity(&auth.credentials)),
-        Credential::None => Some(rule.anonymous()),
-        Credential::Other(_) => None,
-    }
+    pub(crate) nfs: Arc<NfsView>,
+    pub(crate) config: Arc<Volume>,
 }

@@ -255,7 +255,12 @@ impl Simulation {
         let mut request = request(&volume, OpClass::Read, key, habit.size);
         (request.client, request.connection) = (client, conn(token));
         request.arrived = Mono(self.now);
-        let asked = Asked { class: OpClass::Read, cost: request.cost, arrived: request.arrived };
+        let asked = Asked {
+            op: request.op,
+            class: OpClass::Read,
+            cost: request.cost,
+            arrived: request.arrived,
+        };
         let (now, entry) = (Mono(self.now), GateEntry::from(request));
         if let Some(charged) = volume.gate.try_pass(asked.cost, entry.file(), now) {
             let mut permit = Permit::new(0, volume, asked, charged, now);
@@ -411,7 +416,12 @@ impl Simulation {
         let token = entry.connection().token;
         let GateEntry::Request(request) = &entry else { panic!("no parts were asked for") };
         let volume = Arc::clone(&request.volume);
-        let asked = Asked { class: request.class, cost: request.cost, arrived: request.arrived };
+        let asked = Asked {
+            op: request.op,
+            class: request.class,
+            cost: request.cost,
+            arrived: request.arrived,
+        };
         let mut permit = Permit::new(0, volume, asked, charged, charged_at);
         let Some(connection) = self.connections.get_mut(&token) else {
             if let Some(volume) = permit.give_back(now) {

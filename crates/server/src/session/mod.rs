@@ -12,7 +12,9 @@ mod rpc;
 #[cfg(test)]
 mod toy;
 
-pub(crate) use rpc::{LockReply, PeerExports, RpcJob, lock_call};
+pub(crate) use rpc::{
+    LockReply, NfsView, PeerExports, RpcJob, lock_call, nfs_view, remember_calls,
+};
 
 use crate::conn_id::ConnId;
 use crate::engine::{Engine, ServedVolume, View};

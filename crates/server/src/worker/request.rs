@@ -6,6 +6,7 @@ use super::tally::Counted;
 use crate::conn_id::ConnId;
 use crate::engine::{Asked, Permit, ServedVolume};
 use crate::gate::{Charged, Queued};
+use crate::op_name::OpName;
 use crate::session::{Job, Unanswered};
 use crate::sync::Arc;
 use weir_core::{Mono, ObjectKey, OpClass};
@@ -18,6 +19,7 @@ pub(crate) struct Request {
     /// The client, by which shares are fair.
     pub(crate) client: ClientKey,
     pub(crate) volume: Arc<ServedVolume>,
+    pub(crate) op: OpName,
     pub(crate) class: OpClass,
     /// The most that the operation can use of the contract: bytes that it can move, and itself if
     /// it counts.
@@ -30,8 +32,8 @@ pub(crate) struct Request {
 impl Request {
     /// The request with a permit, which its gate `charged` at `charged_at`.
     pub(super) fn admitted(self, charged: Charged, charged_at: Mono) -> Admitted {
-        let Self { connection, client, volume, class, cost, arrived, job } = self;
-        let asked = Asked { class, cost, arrived };
+        let Self { connection, client, volume, op, class, cost, arrived, job } = self;
+        let asked = Asked { op, class, cost, arrived };
         let permit = Permit::new(connection.worker, volume, asked, charged, charged_at);
         Admitted { connection, client, class, permit, job }
     }

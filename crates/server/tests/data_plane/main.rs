@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bounds;
+mod counted;
 mod fixture;
 
 use fixture::{Fixture, Peer, is_served, write_args};

@@ -13,7 +13,8 @@ use weir_core::SetAttr;
 use weir_core::testing::MemStore;
 use weir_server::ServerConfig;
 use weir_store::{
-    Descriptors, Durability, LocalStore, Options, Pool, prepare_process, reset_identity,
+    Descriptors, Durability, LocalStore, Options, Pool, StoreControl, prepare_process,
+    reset_identity,
 };
 
 /// `TMPFS_MAGIC` of statfs(2).

@@ -108,7 +108,7 @@ fn own_path(fd: BorrowedFd<'_>) -> String {
 }
 
 impl LocalStore {
-    pub(super) async fn read_acl(
+    pub(super) async fn acl(
         &self,
         inode: &Arc<Inode>,
         kind: AclKind,
@@ -123,7 +123,7 @@ impl LocalStore {
         })
     }
 
-    pub(super) async fn write_acl(
+    pub(super) async fn set_acl(
         &self,
         inode: &Arc<Inode>,
         kind: AclKind,

@@ -8,52 +8,51 @@ use weir_core::{FsError, FsResult};
 /// Records that are written at once: the file system makes them stable together.
 const AT_ONCE: usize = 16;
 
-impl LocalStore {
-    /// Makes the volume stable and records that its usage is exact, so that nothing is counted at
-    /// the next start. Blocks. Nothing may use the volume afterwards.
-    ///
-    /// # Errors
-    /// If the device failed or the record can't be written; then the next start counts, as it does
-    /// where a sync failed before.
-    pub fn close(&self) -> FsResult<()> {
-        Self::close_all(&[self]).into_iter().collect()
+/// See [`StoreControl::close_all`](crate::StoreControl::close_all).
+pub(super) fn close_all(volumes: &[&LocalStore]) -> Vec<FsResult<()>> {
+    for volume in volumes {
+        volume.0.closing.store(true, Relaxed);
     }
-
-    /// Closes `volumes` as [`close`](Self::close) does each, with one sync for each file system
-    /// and a record for those alone that have changed. Their results, in the same order.
-    #[must_use]
-    pub fn close_all(volumes: &[&Self]) -> Vec<FsResult<()>> {
-        for volume in volumes {
-            volume.0.closing.store(true, Relaxed);
-        }
-        let synced = Self::sync_all(volumes);
-        let (next, part) = (AtomicUsize::new(0), AT_ONCE.min(volumes.len()));
-        let close = || {
-            let mine = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)));
-            let mine = mine.map_while(|at| Some((at, volumes.get(at)?, synced.get(at)?)));
-            let closed = |(at, volume, synced): (_, &&Self, &FsResult<()>)| {
-                (at, synced.and_then(|()| volume.record_all()))
-            };
-            mine.map(closed).collect::<Vec<_>>()
+    let synced = sync_all(volumes);
+    let (next, part) = (AtomicUsize::new(0), AT_ONCE.min(volumes.len()));
+    let close = || {
+        let mine = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)));
+        let mine = mine.map_while(|at| Some((at, volumes.get(at)?, synced.get(at)?)));
+        let closed = |(at, volume, synced): (_, &&LocalStore, &FsResult<()>)| {
+            (at, synced.and_then(|()| volume.record_all()))
         };
-        let closed = scope(|threads| {
-            // Where there are no threads to be had, it takes longer.
-            let start = |_| Builder::new().spawn_scoped(threads, close).ok();
-            let others: Vec<_> = (1..part).filter_map(start).collect();
-            let mut all = close();
-            all.extend(others.into_iter().flat_map(|other| other.join().unwrap_or_default()));
-            all
-        });
-        // The result of a thread that panicked is unknown.
-        let mut done = vec![Err(FsError::Io); volumes.len()];
-        for (at, closed) in closed {
-            if let Some(done) = done.get_mut(at) {
-                *done = closed;
-            }
+        mine.map(closed).collect::<Vec<_>>()
+    };
+    let closed = scope(|threads| {
+        // Where there are no threads to be had, it takes longer.
+        let start = |_| Builder::new().spawn_scoped(threads, close).ok();
+        let others: Vec<_> = (1..part).filter_map(start).collect();
+        let mut all = close();
+        all.extend(others.into_iter().flat_map(|other| other.join().unwrap_or_default()));
+        all
+    });
+    // The result of a thread that panicked is unknown.
+    let mut done = vec![Err(FsError::Io); volumes.len()];
+    for (at, closed) in closed {
+        if let Some(done) = done.get_mut(at) {
+            *done = closed;
         }
-        done
     }
+    done
+}
 
+/// See [`StoreControl::sync_all`](crate::StoreControl::sync_all).
+pub(super) fn sync_all(volumes: &[&LocalStore]) -> Vec<FsResult<()>> {
+    for volume in volumes {
+        volume.0.calls.write_noted();
+    }
+    let mut synced = HashMap::new();
+    let sync =
+        |volume: &&LocalStore| *synced.entry(volume.0.device).or_insert_with(|| volume.sync());
+    volumes.iter().map(sync).collect()
+}
+
+impl LocalStore {
     /// Records what was done: calls, and the usage.
     fn record_all(&self) -> FsResult<()> {
         if self.sync_failures() == 0 {
@@ -74,17 +73,5 @@ impl LocalStore {
             return Ok(());
         }
         self.0.usage.close(|| self.sync())
-    }
-
-    /// Makes everything on the file systems of `volumes` stable, each of them once. Blocks. Their
-    /// results, in the same order.
-    #[must_use]
-    pub fn sync_all(volumes: &[&Self]) -> Vec<FsResult<()>> {
-        for volume in volumes {
-            volume.note_calls();
-        }
-        let mut synced = HashMap::new();
-        let sync = |volume: &&Self| *synced.entry(volume.0.device).or_insert_with(|| volume.sync());
-        volumes.iter().map(sync).collect()
     }
 }

@@ -113,7 +113,7 @@ impl LocalStore {
         answer.await.unwrap_or(Err(FsError::Io))
     }
 
-    pub(super) async fn commit_file(&self, inode: &Arc<Inode>) -> FsResult<Change> {
+    pub(super) async fn commit(&self, inode: &Arc<Inode>) -> FsResult<Change> {
         inode.need_file(false)?;
         let found = inode.attrs.peek();
         self.settle(inode, Extent::All).await?;

@@ -34,7 +34,7 @@ use weir_core::{
 const MODE_UNSET: u32 = 0;
 
 impl LocalStore {
-    pub(super) async fn create_file(
+    pub(super) async fn create(
         &self,
         dir: &Arc<Inode>,
         name: Name<'_>,
@@ -279,7 +279,7 @@ fn stamps(verifier: &[u8; 8]) -> (Timestamp, Timestamp) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Descriptors, Options, Pool, prepare_process};
+    use crate::{Descriptors, Options, Pool, StoreControl, prepare_process};
     use weir_core::Store;
     use weir_core::store::Stability;
     use weir_core::testing::block_on;
@@ -316,8 +316,8 @@ mod tests {
         let name = Name::new(b"file").unwrap();
         give_name(&file, &root, name, &cred).unwrap();
         block_on(store.write(&file, 0, vec![1].into(), Stability::Unstable)).unwrap();
-        assert_eq!(store.used_bytes(), 4096);
-        block_on(store.remove(&root, name, &cred)).unwrap();
-        assert_eq!(store.used_bytes(), 0);
+        assert_eq!(store.usage().bytes, 4096);
+        block_on(Store::remove(&store, &root, name, &cred)).unwrap();
+        assert_eq!(store.usage().bytes, 0);
     }
 }

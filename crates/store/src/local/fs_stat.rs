@@ -7,7 +7,7 @@ use weir_core::FsResult;
 use weir_core::store::FsStat;
 
 impl LocalStore {
-    pub(super) async fn space(&self) -> FsResult<FsStat> {
+    pub(super) async fn fs_stat(&self) -> FsResult<FsStat> {
         self.pooled(|volume| {
             let disk = fstatvfs(&volume.root.fd).map_err(fs_error)?;
             let disk_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);

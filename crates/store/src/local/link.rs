@@ -17,7 +17,7 @@ use weir_core::attr::Change;
 use weir_core::{Attr, CallId, Credentials, FileKind, FsError, FsResult, Name};
 
 impl LocalStore {
-    pub(super) async fn link_object(
+    pub(super) async fn link(
         &self,
         object: &Arc<Inode>,
         dir: &Arc<Inode>,

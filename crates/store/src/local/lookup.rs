@@ -23,7 +23,7 @@ impl OwnName {
 
 impl LocalStore {
     #[inline]
-    pub(super) async fn resolve_key(&self, key: &ObjectKey) -> FsResult<Arc<Inode>> {
+    pub(super) async fn resolve(&self, key: &ObjectKey) -> FsResult<Arc<Inode>> {
         if let Some(inode) = self.0.table.get(key) {
             return if inode.key.may_be(key) { Ok(inode) } else { Err(FsError::Stale) };
         }
@@ -32,7 +32,7 @@ impl LocalStore {
     }
 
     #[inline]
-    pub(super) async fn lookup_name(
+    pub(super) async fn lookup(
         &self,
         dir: &Arc<Inode>,
         name: Name<'_>,

@@ -23,7 +23,7 @@ const MODE_UNSET: u32 = 0;
 const SET_IDS: u32 = 0o6000;
 
 impl LocalStore {
-    pub(super) async fn make_object(
+    pub(super) async fn make(
         &self,
         dir: &Arc<Inode>,
         name: Name<'_>,

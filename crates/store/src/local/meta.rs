@@ -14,7 +14,7 @@ use super::uncommitted::Crowd;
 use super::units::Unit;
 use super::usage::Usage;
 use super::volume::Volume;
-use super::{LocalStore, Options};
+use super::{LocalStore, Options, walk};
 use crate::creds::as_root;
 use crate::descriptors::Share;
 use crate::pool::LaneBounds;
@@ -190,7 +190,7 @@ impl LocalStore {
         options.descriptors.enter(&volume.descriptors, this);
         let store = Self(volume, None);
         store.0.recall();
-        if !store.usage_is_known() && store.rescan() {
+        if !store.0.usage.is_known() && walk::start(&store.0) {
             tracing::info!(volume = store.0.label, "counting the usage after an unclean shutdown");
         }
         Ok(store)

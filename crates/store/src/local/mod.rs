@@ -9,6 +9,7 @@ mod attrs;
 mod calls;
 mod close;
 mod commit;
+mod control;
 mod create;
 mod fs_stat;
 mod growth;
@@ -46,7 +47,6 @@ use crate::pool::Pool;
 use crate::sync::{Acquire, Arc};
 pub use inode::Inode;
 pub use meta::{OpenError, volume_format};
-pub use recount::{Counted, Counting};
 use rustix::fs::{readlinkat, syncfs};
 use weir_core::attr::Change;
 use weir_core::store::{
@@ -89,47 +89,12 @@ pub struct Options {
 /// Its futures may be polled on any thread, and leave that thread with the file system identity of
 /// the last caller: see [`reset_identity`](crate::reset_identity).
 ///
-/// One that was made [for a call](LocalStore::for_call) keeps the call on record with what it
+/// One that was made [for a call](crate::StoreControl::for_call) keeps the call on record with what it
 /// changes.
 #[derive(Clone, Debug)]
 pub struct LocalStore(Arc<volume::Volume>, Option<CallId>);
 
 impl LocalStore {
-    /// Do handles outlive this process? Not without `CAP_DAC_READ_SEARCH`.
-    #[must_use]
-    pub fn handles_persist(&self) -> bool {
-        self.0.kept.is_none()
-    }
-
-    /// Changes the quota, in force for the next write.
-    pub fn set_quota_bytes(&self, bytes: u64) {
-        self.0.usage.set_quota(bytes);
-    }
-
-    /// Bytes that count against the quota.
-    #[must_use]
-    pub fn used_bytes(&self) -> u64 {
-        self.0.usage.used()
-    }
-
-    /// Is the usage exact? Not between an unclean stop and the end of the recount that follows.
-    #[must_use]
-    pub fn usage_is_known(&self) -> bool {
-        self.0.usage.is_known()
-    }
-
-    /// The progress of a running recount.
-    #[must_use]
-    pub fn counting(&self) -> Option<Counting> {
-        self.0.usage.counting()
-    }
-
-    /// The result of the last recount since the volume was opened.
-    #[must_use]
-    pub fn last_count(&self) -> Option<Counted> {
-        self.0.usage.last_count()
-    }
-
     /// Syncs that have failed since the volume was opened. When this moves, data that clients
     /// wrote and have not committed may be lost: a server changes its write verifier, so that they
     /// send it again (RFC 1813 §4.8).
@@ -152,28 +117,7 @@ impl LocalStore {
         syncfs(&self.0.root.fd).map_err(fs_error)
     }
 
-    /// Closes what is held open of the volume, which nobody uses now, and gives back the memory for
-    /// it: what is asked for again is opened again. What has uncommitted data is synced first, some
-    /// of it each time, and closed the next. Nothing is done where handles end with the process.
-    /// Blocks.
-    pub fn rest(&self) {
-        self.rest_calls();
-        if self.0.kept.is_some() {
-            // A closed object could not be opened again by its handle.
-            return;
-        }
-        // Names hold the memory of objects, though not the objects.
-        self.0.names.rest();
-        self.0.settle_aside(self.0.table.rest());
-    }
-
-    /// Objects that are held open, the root not counted.
-    #[must_use]
-    pub fn objects_open(&self) -> usize {
-        self.0.table.len()
-    }
-
-    async fn link_target(&self, inode: &Arc<Inode>) -> FsResult<Vec<u8>> {
+    async fn read_link(&self, inode: &Arc<Inode>) -> FsResult<Vec<u8>> {
         if inode.kind != FileKind::Symlink {
             return Err(FsError::WrongKind);
         }
@@ -204,7 +148,7 @@ impl Store for LocalStore {
     }
 
     fn resolve(&self, key: &ObjectKey) -> impl Future<Output = FsResult<Arc<Inode>>> {
-        self.resolve_key(key)
+        self.resolve(key)
     }
 
     async fn attr(&self, object: &Arc<Inode>) -> FsResult<Attr> {
@@ -216,11 +160,11 @@ impl Store for LocalStore {
         dir: &Arc<Inode>,
         name: Name<'_>,
     ) -> impl Future<Output = FsResult<(Arc<Inode>, Attr)>> {
-        self.lookup_name(dir, name)
+        self.lookup(dir, name)
     }
 
     fn read_link(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<Vec<u8>>> {
-        self.link_target(object)
+        self.read_link(object)
     }
 
     fn read(
@@ -230,7 +174,7 @@ impl Store for LocalStore {
         count: u32,
         out: Vec<u8>,
     ) -> impl Future<Output = FsResult<ReadDone>> {
-        self.read_file(object, offset, count, out)
+        self.read(object, offset, count, out)
     }
 
     fn write(
@@ -240,11 +184,11 @@ impl Store for LocalStore {
         data: Shared,
         stability: Stability,
     ) -> impl Future<Output = FsResult<WriteDone>> {
-        self.write_file(object, offset, data, stability)
+        self.write(object, offset, data, stability)
     }
 
     fn commit(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<Change>> {
-        self.commit_file(object)
+        self.commit(object)
     }
 
     fn set_attr(
@@ -254,7 +198,7 @@ impl Store for LocalStore {
         guard: Option<Timestamp>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        self.set_attributes(object, set, guard, cred)
+        self.set_attr(object, set, guard, cred)
     }
 
     fn acl(
@@ -262,7 +206,7 @@ impl Store for LocalStore {
         object: &Arc<Inode>,
         kind: AclKind,
     ) -> impl Future<Output = FsResult<(Attr, Option<Acl>)>> {
-        self.read_acl(object, kind)
+        self.acl(object, kind)
     }
 
     fn set_acl(
@@ -272,7 +216,7 @@ impl Store for LocalStore {
         acl: Option<&Acl>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Attr>> {
-        self.write_acl(object, kind, acl, cred)
+        self.set_acl(object, kind, acl, cred)
     }
 
     fn create(
@@ -282,7 +226,7 @@ impl Store for LocalStore {
         how: &CreateHow,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Made<Arc<Inode>>>> {
-        self.create_file(dir, name, how, cred)
+        self.create(dir, name, how, cred)
     }
 
     fn make(
@@ -293,7 +237,7 @@ impl Store for LocalStore {
         set: &SetAttr,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Made<Arc<Inode>>>> {
-        self.make_object(dir, name, kind, set, cred)
+        self.make(dir, name, kind, set, cred)
     }
 
     fn remove(
@@ -302,7 +246,7 @@ impl Store for LocalStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        self.remove_name(dir, name, remove::Sort::Other, cred)
+        self.remove(dir, name, remove::Sort::Other, cred)
     }
 
     fn remove_dir(
@@ -311,7 +255,7 @@ impl Store for LocalStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        self.remove_name(dir, name, remove::Sort::Directory, cred)
+        self.remove(dir, name, remove::Sort::Directory, cred)
     }
 
     fn rename(
@@ -322,7 +266,7 @@ impl Store for LocalStore {
         to: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Change, Change)>> {
-        self.rename_name((from_dir, from), (to_dir, to), cred)
+        self.rename((from_dir, from), (to_dir, to), cred)
     }
 
     fn link(
@@ -332,7 +276,7 @@ impl Store for LocalStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Attr, Change)>> {
-        self.link_object(object, dir, name, cred)
+        self.link(object, dir, name, cred)
     }
 
     fn read_dir(
@@ -343,10 +287,10 @@ impl Store for LocalStore {
         name_bytes_max: usize,
         with_objects: bool,
     ) -> impl Future<Output = FsResult<DirPage>> {
-        self.list(dir, read_dir::Part { cookie, entries_max, name_bytes_max, with_objects })
+        self.read_dir(dir, read_dir::Part { cookie, entries_max, name_bytes_max, with_objects })
     }
 
     fn fs_stat(&self) -> impl Future<Output = FsResult<FsStat>> {
-        self.space()
+        self.fs_stat()
     }
 }

@@ -75,8 +75,8 @@ impl Names {
         }
     }
 
-    /// Forgets all names: nobody uses the volume. Lookups under way keep theirs.
-    pub(super) fn rest(&self) {
+    /// Forgets all names of an idle volume. Lookups under way keep theirs.
+    pub(super) fn release_all(&self) {
         if let Some(cache) = self.cache.get() {
             cache.clear();
         }

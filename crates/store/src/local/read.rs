@@ -22,7 +22,7 @@ struct Reading {
 
 impl LocalStore {
     #[inline]
-    pub(super) async fn read_file(
+    pub(super) async fn read(
         &self,
         inode: &Arc<Inode>,
         offset: u64,

@@ -27,7 +27,7 @@ pub(super) struct Part {
 }
 
 impl LocalStore {
-    pub(super) async fn list(&self, dir: &Arc<Inode>, part: Part) -> FsResult<DirPage> {
+    pub(super) async fn read_dir(&self, dir: &Arc<Inode>, part: Part) -> FsResult<DirPage> {
         dir.need_directory()?;
         let dir = Arc::clone(dir);
         self.pooled(move |volume| list(volume, &dir, part)).await

@@ -10,33 +10,10 @@
 //! Memory: a bit or so for each inode of the volume, and a key for each directory that moved.
 
 use super::usage::signed;
+use crate::control::{Counted, Counting};
 use crate::sync::{AtomicU64, Mutex, Relaxed};
 use std::collections::HashMap;
 use weir_core::{FsError, ObjectKey};
-
-/// The result of a recount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// The usage as it was kept up to the end of the recount, bytes.
-    pub before_bytes: u64,
-    /// The usage as it was counted, bytes: what holds from then on.
-    pub after_bytes: u64,
-    /// Files with data.
-    pub files: u64,
-    /// Directories and files that could not be read, and were left out.
-    pub left_out: u64,
-    /// The number of recounts completed since the volume was opened, including this one.
-    pub number: u64,
-}
-
-/// The progress of a recount.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counting {
-    /// Files with data counted so far.
-    pub files: u64,
-    /// Their data, bytes.
-    pub bytes: u64,
-}
 
 /// A recount under way.
 #[derive(Debug, Default)]

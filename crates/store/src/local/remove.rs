@@ -22,7 +22,7 @@ pub(super) enum Sort {
 }
 
 impl LocalStore {
-    pub(super) async fn remove_name(
+    pub(super) async fn remove(
         &self,
         dir: &Arc<Inode>,
         name: Name<'_>,
@@ -56,7 +56,7 @@ impl LocalStore {
         if !self.foresees() || name.is_special() {
             return Ok(());
         }
-        let Ok((object, _)) = self.lookup_name(dir, name).await else { return Ok(()) };
+        let Ok((object, _)) = self.lookup(dir, name).await else { return Ok(()) };
         let change = removal(dir, name, &object)?;
         self.foresee(Some(change)).await
     }

@@ -24,7 +24,7 @@ struct Side<'a> {
 }
 
 impl LocalStore {
-    pub(super) async fn rename_name(
+    pub(super) async fn rename(
         &self,
         (from_dir, from): (&Arc<Inode>, Name<'_>),
         (to_dir, to): (&Arc<Inode>, Name<'_>),
@@ -69,7 +69,7 @@ impl LocalStore {
         if !self.foresees() || name.is_special() {
             return Ok(());
         }
-        let Ok((object, _)) = self.lookup_name(dir, name).await else { return Ok(()) };
+        let Ok((object, _)) = self.lookup(dir, name).await else { return Ok(()) };
         self.foresee(Some(renaming(from, to, &object))).await
     }
 }

@@ -23,7 +23,7 @@ use weir_core::{Attr, Credentials, FileKind, FsError, FsResult, SetAttr, Timesta
 pub(super) const CUT_INLINE_MAX: u64 = 1 << 20;
 
 impl LocalStore {
-    pub(super) async fn set_attributes(
+    pub(super) async fn set_attr(
         &self,
         inode: &Arc<Inode>,
         set: &SetAttr,

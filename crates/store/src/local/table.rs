@@ -145,9 +145,9 @@ impl Table {
         self.close(|held| held.div_ceil(4))
     }
 
-    /// Closes all idle objects, because nobody uses the volume, and gives back the memory for them.
-    /// Gives objects to be synced so that they can leave next time.
-    pub(super) fn rest(&self) -> Vec<Arc<Inode>> {
+    /// Closes all idle objects of an idle volume and frees their memory. Gives objects to be synced
+    /// so that they can be closed next time.
+    pub(super) fn release_idle(&self) -> Vec<Arc<Inode>> {
         self.close(|held| held)
     }
 

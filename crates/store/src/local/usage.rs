@@ -13,8 +13,9 @@
 //! clean record.
 
 use super::record::{Record, Root, State};
-use super::recount::{Counted, Counting, Recount};
+use super::recount::Recount;
 use super::volume::{Step, Waiting};
+use crate::control::{Counted, Counting};
 use crate::pool::Lane;
 use crate::sync::{
     Acquire, Arc, AtomicBool, AtomicI64, AtomicU64, Mutex, ReadGuard, Relaxed, Release, RwLock,

@@ -1,13 +1,13 @@
 //! The walk of a recount: over every directory of the volume, to what each file holds. It holds no
 //! directory open but the one it reads, however deep the tree is.
 
-use super::LocalStore;
 use super::attrs::attr_of;
 use super::inode::Inode;
-use super::recount::{Counted, Recount};
+use super::recount::Recount;
 use super::shape::{Shape, estimate};
 use super::usage::signed;
 use super::volume::{Stop, Volume, Waiting};
+use crate::control::Counted;
 use crate::creds::as_root;
 use crate::error::fs_error;
 use crate::sync::{Arc, Relaxed, Weak, now};
@@ -27,16 +27,13 @@ const REPORT_EVERY: Duration = Duration::from_secs(30);
 const LISTING_BYTES: usize = 32 << 10;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-impl LocalStore {
-    /// Counts the volume's data anew in the background, while it is served; false if that is
-    /// under way already.
-    #[must_use]
-    pub fn rescan(&self) -> bool {
-        let Some(recount) = self.0.usage.begin_recount() else { return false };
-        let volume = Arc::downgrade(&self.0);
-        self.0.lane.run_long(move || run(&volume, &recount));
-        true
-    }
+/// Begins to count the volume's data anew in the background, while it is served. False if a recount
+/// is running already.
+pub(super) fn start(volume: &Arc<Volume>) -> bool {
+    let Some(recount) = volume.usage.begin_recount() else { return false };
+    let weak = Arc::downgrade(volume);
+    volume.lane.run_long(move || run(&weak, &recount));
+    true
 }
 
 fn run(volume: &Weak<Volume>, recount: &Arc<Recount>) {

@@ -21,7 +21,7 @@ const GROUP_EXECUTE: u32 = 0o010;
 
 impl LocalStore {
     #[inline]
-    pub(super) async fn write_file(
+    pub(super) async fn write(
         &self,
         inode: &Arc<Inode>,
         offset: u64,

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use weir_core::store::MakeKind;
 use weir_core::{Credentials, FsError, Name, SetAttr, Store};
-use weir_store::{Options, switches_identity};
+use weir_store::{Options, StoreControl, switches_identity};
 
 const NOBODY: u32 = 65_534;
 
@@ -113,7 +113,7 @@ fn as_nobody() {
     assert!(block_on(bed.store.resolve(&newest)).is_ok());
     // Some objects exist only as open ones: they stay open, however long nobody asks for them.
     let open = bed.store.objects_open();
-    bed.store.rest();
+    bed.store.release_idle();
     assert_eq!((bed.store.objects_open(), open > 0), (open, true));
     bed.remove(&root, b"n99").unwrap();
     assert_eq!(block_on(bed.store.resolve(&newest)).err(), Some(FsError::Stale));

@@ -4,6 +4,7 @@
 use crate::common::{Bed, Object, Place, ROOT, block_on, options};
 use std::process::Command;
 use weir_core::{FsError, ObjectKey, Store};
+use weir_store::StoreControl;
 
 /// The generation in the kernel's handle: type (1 byte), inode number (4), generation (4).
 fn generation(key: &ObjectKey) -> u32 {

@@ -12,7 +12,7 @@ use weir_core::limits::{CALLS_CLIENT_MAX, CALLS_VOLUME_MAX};
 use weir_core::store::{CreateHow, MakeKind};
 use weir_core::{CallId, FsError, FsResult, Name, ObjectKey, SetAttr, Store};
 use weir_store::testing::{Fault, Kernel, Kind, PowerCut, Rule, When};
-use weir_store::{Durability, LocalStore, Options, Pool};
+use weir_store::{Durability, LocalStore, Options, Pool, StoreControl};
 
 const CLIENT: u128 = 0xffff_0a00_0001;
 
@@ -488,10 +488,10 @@ fn a_volume_at_rest_gives_the_space_back_once_nothing_is_to_be_remembered() {
     let log = bed.directory.join("meta/calls");
     assert!(!log.exists(), "free where no names change");
     Change::Mkdir.run(&bed.store.for_call(call(1))).unwrap();
-    bed.store.rest();
+    bed.store.release_idle();
     assert_eq!(std::fs::metadata(&log).unwrap().len(), 2 << 20);
     bed.store.forget_calls(&[call(1)]);
-    bed.store.rest();
+    bed.store.release_idle();
     assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
     let made = Change::Symlink.run(&bed.store.for_call(call(2)));
     assert_eq!(made.unwrap_err(), FsError::Exists);

@@ -4,7 +4,7 @@ use crate::common::{Bed, ROOT, options, places};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use weir_core::FsError;
-use weir_store::LocalStore;
+use weir_store::{LocalStore, StoreControl};
 
 const VOLUMES: usize = 40;
 
@@ -46,7 +46,7 @@ fn volumes_closed_together_are_recorded_where_they_have_changed_and_only_there()
             assert_eq!(record, format!("weir-usage 2 clean {used}\n"), "v{at}");
             assert_eq!(identity(bed) != before[at], changed, "v{at}");
             let again = bed.reopen();
-            assert_eq!((again.used_bytes(), again.usage_is_known()), (used, true));
+            assert_eq!((again.usage().bytes, again.usage().exact), (used, true));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use weir_core::{FsError, Store};
-use weir_store::{LocalStore, Options, reset_identity};
+use weir_store::{LocalStore, Options, StoreControl, reset_identity};
 
 const TMPFS_MIB: u64 = 48;
 /// More than there is room for.

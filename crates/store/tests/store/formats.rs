@@ -5,7 +5,7 @@ use crate::common::{Bed, options, places};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use weir_core::FileKind;
-use weir_store::{LocalStore, OpenError, volume_format};
+use weir_store::{LocalStore, OpenError, StoreControl, volume_format};
 
 /// The content of `meta/usage` after a stop of an earlier version of format 1: cleanly by its own
 /// rules, cleanly by those of today, and not cleanly.
@@ -49,16 +49,16 @@ fn a_volume_of_every_earlier_version_is_opened_with_all_that_is_in_it() {
             assert_eq!(bed.read(&small, 0, 100).unwrap().0, b"small");
             let link = bed.lookup(&bed.root(), b"link").unwrap();
             assert_eq!(bed.attr(&link).kind, FileKind::Symlink);
-            while !bed.store.usage_is_known() {
+            while !bed.store.usage().exact {
                 std::thread::yield_now();
             }
-            assert_eq!(bed.store.used_bytes(), 12288, "{usage:?}");
+            assert_eq!(bed.store.usage().bytes, 12288, "{usage:?}");
             assert_eq!(volume.metadata().unwrap().mode() & 0o777, 0o700);
             // The volume goes on from there.
             let new = bed.create(&dir, b"new", 0o600, &crate::common::ROOT).unwrap();
             bed.write(&new, 0, &[1; 100]).unwrap();
             bed.store.close().unwrap();
-            assert_eq!(bed.reopen().used_bytes(), 16384);
+            assert_eq!(bed.reopen().usage().bytes, 16384);
         }
     }
 }

@@ -12,7 +12,7 @@ mod common;
 mod descriptors;
 mod failing;
 mod formats;
+mod idle;
 mod model;
-mod rest;
 mod semantics;
 mod usage;

@@ -10,6 +10,7 @@ use weir_core::{
     Access, Acl, AclKind, Attr, Credentials, FileKind, FsError, FsResult, Name, SetAttr, Shared,
     Store,
 };
+use weir_store::StoreControl;
 
 const CASES: u32 = 256;
 const STEPS: usize = 60;

@@ -6,7 +6,7 @@ use weir_core::attr::SetTime;
 use weir_core::place::NEW_VOLUME_MARK;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::{Credentials, FileKind, FsError, Name, SetAttr, Shared, Store, Timestamp};
-use weir_store::{Durability, LocalStore, OpenError, Options};
+use weir_store::{Durability, LocalStore, OpenError, Options, StoreControl};
 
 const USER: Credentials = Credentials::new(1001, 1002);
 
@@ -43,12 +43,12 @@ fn a_read_appends_and_keeps_what_the_buffer_holds_also_when_it_needs_the_disk() 
 fn a_hole_reads_as_zeros_and_uses_nothing() {
     everywhere(|bed| {
         let file = bed.create(&bed.root(), b"sparse", 0o644, &ROOT).unwrap();
-        let before = bed.store.used_bytes();
+        let before = bed.store.usage().bytes;
         bed.write(&file, 1 << 32, b"x").unwrap();
         let attr = bed.attr(&file);
         assert_eq!(attr.size, (1 << 32) + 1);
         assert!(attr.used < 1 << 20, "{}", attr.used);
-        assert!(bed.store.used_bytes() - before < 1 << 20);
+        assert!(bed.store.usage().bytes - before < 1 << 20);
         assert_eq!(bed.read(&file, 1 << 20, 10).unwrap(), (vec![0; 10], false));
     });
 }
@@ -117,11 +117,11 @@ fn replaced_and_removed_files_give_their_space_back() {
             let file = bed.create(&root, name.as_bytes(), 0o644, &ROOT).unwrap();
             bed.write(&file, 0, &[1; 20_000]).unwrap();
         }
-        assert_eq!(bed.store.used_bytes(), 2 * 20_480);
+        assert_eq!(bed.store.usage().bytes, 2 * 20_480);
         block_on(bed.store.rename(&root, a, &root, b, &ROOT)).unwrap();
-        assert_eq!(bed.store.used_bytes(), 20_480);
+        assert_eq!(bed.store.usage().bytes, 20_480);
         bed.remove(&root, b"b").unwrap();
-        assert_eq!(bed.store.used_bytes(), 0);
+        assert_eq!(bed.store.usage().bytes, 0);
     });
 }
 
@@ -338,7 +338,7 @@ fn the_quota_stops_growth_and_nothing_else() {
         bed.store.set_quota_bytes(128 << 10);
         assert_eq!(bed.write(&file, 64 << 10, b"x"), Ok(1));
         bed.set(&file, &SetAttr { size: Some(0), ..SetAttr::default() }, &ROOT).unwrap();
-        assert_eq!(bed.store.used_bytes(), 0);
+        assert_eq!(bed.store.usage().bytes, 0);
     });
 }
 
@@ -451,7 +451,7 @@ fn a_newer_format_is_refused_and_the_usage_survives_a_clean_stop() {
         let usage = bed.directory.join("meta/usage");
         assert_eq!(std::fs::read_to_string(&usage).unwrap(), "weir-usage 2 clean 8192\n");
         let again = bed.reopen();
-        assert_eq!((again.used_bytes(), again.usage_is_known()), (8192, true));
+        assert_eq!((again.usage().bytes, again.usage().exact), (8192, true));
         let format = bed.directory.join("meta/format");
         assert_eq!(std::fs::read_to_string(&format).unwrap(), "weir-volume 1\n");
         std::fs::write(&format, "weir-volume 2\n").unwrap();
@@ -502,7 +502,7 @@ fn a_volume_that_was_not_made_to_the_end_is_made_at_the_next_opening() {
             let mark = place.join(NEW_VOLUME_MARK);
             std::fs::write(&mark, "").unwrap();
             let opened = LocalStore::open(&place, &bed.options).unwrap();
-            assert_eq!((opened.used_bytes(), opened.usage_is_known()), (0, true));
+            assert_eq!((opened.usage().bytes, opened.usage().exact), (0, true));
             assert!(place.join("meta/format").exists());
             assert!(!mark.exists());
         }
@@ -532,14 +532,14 @@ fn the_mark_of_a_new_volume_does_not_outlive_its_making() {
         // The state after a power cut between the format and the removal of the mark.
         let mark = bed.directory.join(NEW_VOLUME_MARK);
         std::fs::write(&mark, "").unwrap();
-        assert_eq!(bed.reopen().used_bytes(), 8192);
+        assert_eq!(bed.reopen().usage().bytes, 8192);
         assert!(!mark.exists());
     });
 }
 
 /// A fresh volume is counted in the background; `close` notes the usage only once that is done.
 fn wait_until_counted(bed: &Bed) {
-    while !bed.store.usage_is_known() {
+    while !bed.store.usage().exact {
         std::thread::yield_now();
     }
 }
@@ -560,7 +560,7 @@ fn after_an_unclean_stop_the_usage_is_counted_hard_links_once() {
             file_system: bed.file_system,
         };
         wait_until_counted(&again);
-        assert_eq!(again.store.used_bytes(), 12_288);
+        assert_eq!(again.store.usage().bytes, 12_288);
     });
 }
 

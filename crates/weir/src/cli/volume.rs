@@ -8,9 +8,13 @@ use super::values::Own;
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 use std::time::Duration;
-use weir_api::{Client, Counting, NewVolume, Terms, TermsChange, Volume, VolumeChange, VolumeLive};
+use weir_api::{
+    Client, Counting, NewVolume, OperationCount, Terms, TermsChange, Volume, VolumeChange,
+    VolumeLive,
+};
 use weir_core::units::{Bytes, Rate};
 use weir_report::terminal::Status;
 
@@ -224,7 +228,7 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
                 false => confirmed(global, client, volume).await?,
             };
             let changed = client.delete_volume(volume, dry(*dry_run)).await?;
-            let live = changed.item.as_ref().and_then(|volume| volume.live);
+            let live = changed.item.as_ref().and_then(|volume| volume.live.as_ref());
             let done = match (dry_run, live) {
                 (false, _) => {
                     format!("volume {volume} deleted; its files are removed in the background")
@@ -246,8 +250,10 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
 async fn confirmed(global: &Global, client: Client, name: &str) -> Result<Client> {
     confirm::possible()?;
     let shown = client.volume(name).await?;
-    let held =
-        shown.live.map_or_else(|| "all its files".to_owned(), |live| counted(live.used_bytes));
+    let held = shown
+        .live
+        .as_ref()
+        .map_or_else(|| "all its files".to_owned(), |live| counted(live.used_bytes));
     confirm::deletion(name, &held)?;
     Ok(if global.if_match.is_some() { client } else { client.if_match(&shown.etag) })
 }
@@ -322,10 +328,10 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         ("limit", limit),
     ];
     fields.extend(terms(&volume.terms));
-    match volume.live {
+    match &volume.live {
         None => fields.push(("served", "no; the server's log contains the reason".to_owned())),
         Some(live) => fields.extend([
-            ("used", used(&live)),
+            ("used", used(live)),
             ("reads", format!("{}, {}", live.read_ops, counted(live.read_bytes))),
             ("writes", format!("{}, {}", live.write_ops, counted(live.write_bytes))),
             ("other operations", live.other_ops.to_string()),
@@ -335,13 +341,27 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         ]),
     }
     if let (Some(left), Some(most)) =
-        (volume.live.and_then(|live| live.credits), volume.credits_max)
+        (volume.live.as_ref().and_then(|live| live.credits), volume.credits_max)
     {
         fields.push(("burst credits", format!("{left} of {most}")));
     }
     print::fields(&fields)?;
     print::line("")?;
-    export::print_rules(&volume.exports)
+    export::print_rules(&volume.exports)?;
+    let operations = volume.live.as_ref().map_or(&[][..], |live| &live.operations);
+    if operations.is_empty() { Ok(()) } else { print_operations(operations) }
+}
+
+/// Prints a table of operations, the most frequent first.
+fn print_operations(operations: &[OperationCount]) -> Result<()> {
+    let mut operations: Vec<_> = operations.iter().collect();
+    operations.sort_by_key(|one| Reverse(one.answered));
+    let row = |one: &OperationCount| {
+        let (answered, failed) = (one.answered.to_string(), one.failed.to_string());
+        vec![one.operation.clone(), one.protocol.clone(), answered, failed]
+    };
+    print::line("")?;
+    print::table(&["operation", "protocol", "answered", "failed"], operations.into_iter().map(row))
 }
 
 /// The terms of a volume beside its limit.
@@ -380,7 +400,9 @@ fn used(live: &VolumeLive) -> String {
 const RESCAN_POLL: Duration = Duration::from_millis(200);
 
 async fn rescan(client: &Client, output: Output, name: &str) -> Result<()> {
-    let number = |volume: &Volume| volume.live.and_then(|live| live.counted).map(|c| c.number);
+    let number = |volume: &Volume| {
+        volume.live.as_ref().and_then(|live| live.counted).map(|counted| counted.number)
+    };
     let before = number(&client.volume(name).await?);
     client.rescan(name).await?;
     let status = Status::new(output == Output::Table);
@@ -388,6 +410,7 @@ async fn rescan(client: &Client, output: Output, name: &str) -> Result<()> {
         let volume = client.volume(name).await?;
         let live = volume
             .live
+            .as_ref()
             .context("the volume is no longer served; the server's log contains the reason")?;
         match live.counting {
             Some(Counting { files, bytes }) => {

@@ -50,8 +50,8 @@ pub(super) use setattr::setattr;
 pub(super) use symlink::symlink;
 pub(super) use write::write;
 
-use super::serve::Volume;
 use super::wire::{Fattr3, FileHandle3, Res, Status, WccData};
+use crate::view::VolumeView;
 use crate::xdr::{Encode, Writer};
 use alloc::boxed::Box;
 use core::future::Future;
@@ -66,7 +66,7 @@ use weir_core::{
 /// The environment of every operation, besides its arguments.
 pub(crate) struct Context<'a, S> {
     /// The volume the call is for.
-    pub(crate) volume: &'a Volume<S>,
+    pub(crate) volume: &'a VolumeView<S>,
     /// The caller's rights.
     pub(crate) rights: &'a Rights,
     /// The first handle among the arguments, proved.

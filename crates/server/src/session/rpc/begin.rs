@@ -2,12 +2,12 @@
 
 use super::super::{Begun, Cx, Job, Preparation, Prepared, ProtocolError};
 use super::job::{RpcJob, refuse};
-use super::{PeerExports, RpcSession, lock_call, set_groups};
+use super::{PeerExports, RpcSession, lock_call, managed, rights, rights_on, set_groups};
 use crate::clock::seconds_since_1970;
 use crate::drc::{DrcEntry, Lookup};
-use crate::engine;
 use crate::groups::LookUp;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
+use crate::op_name::OpName;
 use crate::sync::Arc;
 use crate::worker::Request;
 use weir_catalog::ExportRule;
@@ -26,6 +26,7 @@ use weir_qos::Cost;
 #[derive(Clone, Copy)]
 struct Routed {
     handle: FileHandle,
+    op: OpName,
     class: OpClass,
     cost: Cost,
     /// The call must not be executed twice.
@@ -67,7 +68,7 @@ impl RpcSession {
         let Ok(route) = Route::of(call.procedure, &call.args) else {
             return cx.refuse(&call, AcceptError::GarbageArgs);
         };
-        let Some(wire) = route.handle else {
+        let (Some(wire), Some(op)) = (route.handle, OpName::nfs3(call.procedure)) else {
             return Begun::Reply(v3::null(&call, cx.buffers.reply(64)));
         };
         let Ok(handle) = cx.engine.keys.open(wire) else {
@@ -78,57 +79,57 @@ impl RpcSession {
             OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
             OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
         };
-        self.take(cx, call, Routed { handle, class, cost, non_idempotent })
+        self.take(cx, call, Routed { handle, op, class, cost, non_idempotent })
     }
 
     fn nfsacl(&self, mut cx: Cx<'_>, call: Call) -> Begun {
-        let wire = match acl::handle(call.procedure, &call.args) {
-            Ok(Some(wire)) => wire,
-            Ok(None) => return Begun::Reply(acl::null(&call, cx.buffers.reply(64))),
-            Err(_) => return cx.refuse(&call, AcceptError::GarbageArgs),
+        let Ok(handle) = acl::handle(call.procedure, &call.args) else {
+            return cx.refuse(&call, AcceptError::GarbageArgs);
+        };
+        let (Some(wire), Some(op)) = (handle, OpName::nfsacl(call.procedure)) else {
+            return Begun::Reply(acl::null(&call, cx.buffers.reply(64)));
         };
         let Ok(handle) = cx.engine.keys.open(wire) else {
             return cx.fail(&call, Status::BADHANDLE);
         };
+        let (class, cost) = (OpClass::Metadata, Cost::ZERO);
         let non_idempotent = acl::non_idempotent(call.procedure);
-        self.take(
-            cx,
-            call,
-            Routed { handle, class: OpClass::Metadata, cost: Cost::ZERO, non_idempotent },
-        )
+        self.take(cx, call, Routed { handle, op, class, cost, non_idempotent })
     }
 
     /// Takes up a call on an object, if the caller has any rights there.
     fn take(&self, mut cx: Cx<'_>, mut call: Call, routed: Routed) -> Begun {
-        let Routed { handle, class, cost, non_idempotent } = routed;
-        let Some(mounted) = cx.view.load().by_id(handle.volume) else {
+        let Routed { handle, op, class, cost, non_idempotent } = routed;
+        let Some(served) = cx.view.load().by_id(handle.volume) else {
             return cx.fail(&call, Status::STALE);
         };
         let mut lookup: Option<(LookUp, ExportRule)> = None;
         if let Some(groups) = &cx.engine.groups
-            && let Some((uid, rule)) = mounted.managed(cx.peer, &call.credential)
+            && let Some((uid, rule)) = managed(&served.config, cx.peer, &call.credential)
         {
             match groups.known(uid, cx.now) {
                 Some(groups) => set_groups(&mut call.credential, groups),
                 None => lookup = Some((groups.look_up(uid), rule.clone())),
             }
         }
-        let Some(rights) = mounted.rights(cx.peer, &call.credential) else {
+        let Some(rights) = rights_on(&served.config, cx.peer, &call.credential) else {
             return cx.deny(&call);
         };
-        let volume = Arc::clone(&mounted.volume);
+        let (volume, nfs) = (Arc::clone(&served.volume), Arc::clone(&served.nfs));
         let counts = class == OpClass::Metadata && volume.gate.counts_metadata();
         let cost = if counts { Cost::of(0) } else { cost };
         let entry = match self.recognize(&mut cx, &call, class, non_idempotent) {
             Recognized::New(entry) => entry,
             Recognized::Repeated(reply) => return reply.map_or(Begun::Nothing, Begun::Reply),
         };
-        let job = RpcJob { rights, handle, call, entry, fingerprints: self.drc.fingerprints() };
+        let fingerprints = self.drc.fingerprints();
+        let job = RpcJob { nfs, rights, handle, call, entry, fingerprints };
         let (connection, client, arrived) = (cx.connection, self.client, cx.arrived);
         let request = move |job| Request {
             connection,
             client,
             volume,
+            op,
             class,
             cost,
             arrived,
@@ -243,7 +244,7 @@ fn with_groups(
         let status = match lookup.await {
             Ok(groups) => {
                 set_groups(&mut job.call.credential, groups);
-                match engine::rights(&rule, &job.call.credential) {
+                match rights(&rule, &job.call.credential) {
                     Some(rights) => return Prepared::Admit(request(RpcJob { rights, ..job })),
                     None => Status::ACCES,
                 }

@@ -1,14 +1,17 @@
 //! A call of NFS or NFSACL on an object: the RPC part of a request, until its reply.
 
 use super::super::{Operation, Outcome, Start};
+use super::NfsView;
 use crate::conn_id::ConnId;
 use crate::drc::{CallKey, DrcEntry, Fingerprints, Waiters};
+use crate::sync::Arc;
 use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights, Shared, VolumeId};
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::{Procedure, Status};
 use weir_nfs::v3::{self, Served};
 use weir_nfs::{PROGRAM_NFSACL, acl};
 use weir_qos::Cost;
+use weir_store::StoreControl;
 
 /// Largest reply to READDIR or READDIRPLUS, in bytes: the preferred size that FSINFO tells, and
 /// its header.
@@ -19,6 +22,8 @@ const LISTS_BYTES_MAX: usize = 2 * weir_nfs::limits::ACL_ENTRIES_MAX * 12 + 256;
 
 /// A call on an object, routed and with the caller's rights.
 pub(crate) struct RpcJob {
+    /// The volume that the call is for.
+    pub(crate) nfs: Arc<NfsView>,
     pub(crate) rights: Rights,
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
@@ -81,10 +86,14 @@ impl RpcJob {
         self,
         Start { volume, class, reply, .. }: Start<'_>,
     ) -> (Operation, RpcUnanswered) {
-        let Self { rights, handle, call, entry, fingerprints } = self;
+        let Self { nfs, rights, handle, call, entry, fingerprints } = self;
         let write = class == OpClass::Write && entry.is_none();
         let write_without_entry = write.then(|| fingerprints.of_data(&call));
-        let nfs = volume.nfs_for(entry.as_ref());
+        // The store keeps a non-idempotent call on record with its change.
+        let nfs = match entry.as_ref().and_then(DrcEntry::on_record) {
+            Some(call) => Arc::new(nfs.with_store(volume.store.for_call(call))),
+            None => nfs,
+        };
         let operation = Operation::Rpc(match call.program {
             PROGRAM_NFSACL => Box::pin(acl::serve(nfs, rights, handle, call, reply)),
             _ => Box::pin(v3::serve(nfs, rights, handle, call, reply)),

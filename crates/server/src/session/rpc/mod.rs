@@ -8,10 +8,14 @@ mod begin;
 mod job;
 mod mount;
 mod nlm;
+mod rights;
+mod view;
 
 pub(crate) use job::{RpcJob, RpcUnanswered, reply_room};
 pub(crate) use mount::PeerExports;
 pub(crate) use nlm::{LockReply, lock_call};
+pub(crate) use rights::{managed, rights, rights_on};
+pub(crate) use view::{NfsView, nfs_view, remember_calls};
 
 use super::{Frame, ProtocolError};
 use crate::conn_id::ConnId;
@@ -23,6 +27,7 @@ use std::net::IpAddr;
 use weir_core::{CallId, Clock, Groups, Mono, VolumeId};
 use weir_nfs::rpc::{Credential, Deframer, Step};
 use weir_qos::ClientKey;
+use weir_store::StoreControl;
 
 /// The RPC state of one connection.
 pub(crate) struct RpcSession {
@@ -97,8 +102,8 @@ impl RpcSession {
         let Self { drc, client, .. } = self;
         let calls = if took_all { drc.forget_connection(connection.token) } else { Vec::new() };
         for (volume, calls) in by_volume(calls) {
-            if let Some(mounted) = view.load().by_id(volume) {
-                mounted.volume.nfs.store.forget_calls(&calls);
+            if let Some(served) = view.load().by_id(volume) {
+                served.volume.store.forget_calls(&calls);
             }
         }
         drop(drc);

@@ -1,9 +1,9 @@
 //! MOUNT's view of the server: the volumes that a caller's address may mount, as `/NAME`.
 
-use crate::engine::{Engine, Mounted, ServedSet};
+use crate::engine::{Engine, Served, ServedSet};
 use crate::sync::Arc;
 use std::net::IpAddr;
-use weir_core::{FileHandle, SnapshotId, Store};
+use weir_core::Store;
 use weir_nfs::mount::wire::Flavors;
 use weir_nfs::mount::{Export, Exports, Mount, MountGrant, MountStatus};
 use weir_nfs::rpc::auth::AUTH_SYS;
@@ -21,7 +21,7 @@ impl<'a> PeerExports<'a> {
         Self { engine, served: Arc::clone(served), peer }
     }
 
-    fn named(&self, path: &[u8]) -> Option<(&Mounted, String)> {
+    fn named(&self, path: &[u8]) -> Option<(&Served, String)> {
         let path = std::str::from_utf8(path).ok()?;
         let name = path.trim_matches('/');
         Some((self.served.by_name(name)?, format!("/{name}")))
@@ -30,20 +30,16 @@ impl<'a> PeerExports<'a> {
 
 impl Exports for PeerExports<'_> {
     fn mount(&self, path: &[u8]) -> Result<MountGrant, MountStatus> {
-        let (mounted, path) = self.named(path).ok_or(MountStatus::NOENT)?;
-        if mounted.spec.rule_for(self.peer).is_none() {
+        let (served, path) = self.named(path).ok_or(MountStatus::NOENT)?;
+        if served.config.rule_for(self.peer).is_none() {
             tracing::info!(peer = %self.peer, %path, "mount refused: no export rule names this address");
             return Err(MountStatus::ACCES);
         }
-        let nfs = &mounted.volume.nfs;
-        let root = nfs.store.key(&nfs.store.root());
-        let handle = FileHandle { volume: nfs.id, snapshot: SnapshotId::LIVE, key: root };
+        let nfs = &served.nfs;
+        let handle = nfs.seal(nfs.store.key(&nfs.store.root()));
         self.engine.mounts.add(self.peer, &path);
         tracing::info!(peer = %self.peer, %path, "mounted");
-        Ok(MountGrant {
-            handle: self.engine.keys.seal(&handle),
-            flavors: Flavors::new(&[AUTH_SYS]),
-        })
+        Ok(MountGrant { handle, flavors: Flavors::new(&[AUTH_SYS]) })
     }
 
     fn exports(&self) -> Vec<Export> {
@@ -52,11 +48,11 @@ impl Exports for PeerExports<'_> {
             .all()
             // An export without groups is one for everybody (RFC 1813 §5.2.5); a volume without
             // rules is for nobody.
-            .filter(|mounted| !mounted.spec.exports.is_empty())
-            .map(|mounted| Export {
-                path: format!("/{}", mounted.spec.name).into_bytes(),
-                groups: mounted
-                    .spec
+            .filter(|served| !served.config.exports.is_empty())
+            .map(|served| Export {
+                path: format!("/{}", served.config.name).into_bytes(),
+                groups: served
+                    .config
                     .exports
                     .iter()
                     .map(|rule| rule.network.to_string().into_bytes())

@@ -2,8 +2,8 @@
 //! way to the locks. The handle is proved, the export rules and the file's permissions decide, and
 //! the store is asked whether the file is there.
 
-use super::set_groups;
-use crate::engine::{self, Engine, ServedSet};
+use super::{managed, rights, rights_on, set_groups};
+use crate::engine::{Engine, ServedSet};
 use crate::locks::{LockDoor, Proof};
 use crate::sync::Arc;
 use std::future::{Future, ready};
@@ -13,9 +13,8 @@ use weir_core::{AclKind, ObjectKey, Rights, Store};
 use weir_nfs::PROGRAM_NLM;
 use weir_nfs::nlm::{Need, Peer, Request, Status, Target};
 use weir_nfs::rpc::{AcceptError, Call, reply};
-use weir_nfs::v3::Volume;
 use weir_state::File;
-use weir_store::LocalStore;
+use weir_store::VolumeStore;
 
 /// The reply record to a call, ready at once unless something has to be waited for.
 pub(crate) type LockReply = Pin<Box<dyn Future<Output = Vec<u8>>>>;
@@ -71,40 +70,40 @@ fn prove(
     target: Target<'_>,
 ) -> Result<(File, Proving), Status> {
     let handle = engine.keys.open(target.handle).map_err(|_| Status::STALE_FH)?;
-    let mounted = served.by_id(handle.volume).ok_or(Status::STALE_FH)?;
+    let served = served.by_id(handle.volume).ok_or(Status::STALE_FH)?;
     let file = File { volume: handle.volume, object: handle.key };
     if target.need == Need::Handle {
         return Ok((file, Box::pin(ready(Ok(file)))));
     }
     let (peer, mut credential) = (peer.address, call.credential.clone());
-    let mut rights = mounted.rights(peer, &credential).ok_or(Status::FAILED)?;
+    let mut allowed = rights_on(&served.config, peer, &credential).ok_or(Status::FAILED)?;
     let lookup = engine.groups.as_ref().and_then(|groups| {
-        let (uid, rule) = mounted.managed(peer, &credential)?;
+        let (uid, rule) = managed(&served.config, peer, &credential)?;
         Some((groups.look_up(uid), rule.clone()))
     });
-    let (nfs, need) = (Arc::clone(&mounted.volume.nfs), target.need);
+    let (volume, need) = (Arc::clone(&served.volume), target.need);
     let proving = async move {
         if let Some((lookup, rule)) = lookup {
             set_groups(&mut credential, lookup.await?);
-            rights = engine::rights(&rule, &credential).ok_or(Status::FAILED)?;
+            allowed = rights(&rule, &credential).ok_or(Status::FAILED)?;
         }
-        check(&nfs, &handle.key, need, &rights).await?;
+        check(&volume.store, &handle.key, need, &allowed).await?;
         Ok(file)
     };
     Ok((file, Box::pin(proving)))
 }
 
 async fn check(
-    nfs: &Volume<LocalStore>,
+    store: &VolumeStore,
     key: &ObjectKey,
     need: Need,
     rights: &Rights,
 ) -> Result<(), Status> {
-    let object = nfs.store.resolve(key).await?;
-    let attr = nfs.store.attr(&object).await?;
+    let object = store.resolve(key).await?;
+    let attr = store.attr(&object).await?;
     if !asks_acl(&attr, &rights.cred) {
         return need.check(&attr, None, rights);
     }
-    let (attr, acl) = nfs.store.acl(&object, AclKind::Access).await?;
+    let (attr, acl) = store.acl(&object, AclKind::Access).await?;
     need.check(&attr, acl.as_ref(), rights)
 }

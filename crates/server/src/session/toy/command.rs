@@ -1,6 +1,6 @@
 //! The commands of the protocol for tests.
 
-use weir_core::OpClass;
+use crate::op_name::OpName;
 use weir_qos::Cost;
 
 /// A command.
@@ -41,11 +41,11 @@ impl Command {
         }
     }
 
-    pub(super) fn class(&self) -> OpClass {
+    pub(super) fn op(&self) -> OpName {
         match self {
-            Self::Open { .. } => OpClass::Metadata,
-            Self::Read { .. } => OpClass::Read,
-            Self::Write { .. } => OpClass::Write,
+            Self::Open { .. } => OpName::TOY_OPEN,
+            Self::Read { .. } => OpName::TOY_READ,
+            Self::Write { .. } => OpName::TOY_WRITE,
         }
     }
 

@@ -98,8 +98,8 @@ impl Reply {
 impl Element {
     /// Carries the command out under a permit of its own; `None` if the connection is gone.
     async fn run_admitted(&self, opens: &Opens, admission: &Admission) -> Option<Done> {
-        let (class, cost) = (self.command.class(), self.command.cost());
-        let asked = Asked { class, cost, arrived: self.now() };
+        let (op, cost) = (self.command.op(), self.command.cost());
+        let asked = Asked { op, class: op.class(), cost, arrived: self.now() };
         let permit = admission.admit(&self.volume, asked, self.file).await.ok()?;
         let done = self.run(opens).await;
         permit.end(done.as_ref().map_or(0, |(_, moved)| *moved), done.is_ok());
@@ -111,7 +111,7 @@ impl Element {
     }
 
     async fn run(&self, opens: &Opens) -> Done {
-        let store = &self.volume.nfs.store;
+        let store = &self.volume.store;
         let key = self.file.unwrap_or_else(|| store.key(&store.root()));
         let object = store.resolve(&key).await?;
         match &self.command {

@@ -18,12 +18,13 @@ mod tests;
 pub(crate) use job::{ToyJob, ToyUnanswered};
 
 use super::{Begun, Cx, Frame, Job, ProtocolError};
+use crate::op_name::OpName;
 use crate::sync::{Arc, Mutex, lock};
 use crate::worker::Request;
 use command::Command;
 use job::Element;
 use std::net::IpAddr;
-use weir_core::{ObjectKey, OpClass, Shared, VolumeId};
+use weir_core::{ObjectKey, Shared, VolumeId};
 use weir_qos::{ClientKey, Cost};
 
 /// The longest line.
@@ -92,16 +93,17 @@ impl ToySession {
         }
         let [first, rest @ ..] = elements.as_slice() else { return Err("no command") };
         // The elements of a chain are charged one by one, when they begin.
-        let (class, cost) = match rest {
-            [] => (first.command.class(), first.command.cost()),
-            [_, ..] => (OpClass::Metadata, Cost::ZERO),
+        let (op, cost) = match rest {
+            [] => (first.command.op(), first.command.cost()),
+            [_, ..] => (OpName::TOY_CHAIN, Cost::ZERO),
         };
         let (volume, opens) = (Arc::clone(&first.volume), Arc::clone(&self.opens));
         Ok(Request {
             connection: cx.connection,
             client: self.client,
             volume,
-            class,
+            op,
+            class: op.class(),
             cost,
             arrived: cx.arrived,
             job: Job::Toy(ToyJob { elements, opens }),

@@ -102,6 +102,8 @@ fn a_second_protocol_reads_and_writes_and_is_counted() {
     let live = fixture.live("open");
     assert_eq!((live.write_ops, live.write_bytes), (1, 3));
     assert_eq!((live.read_ops, live.read_bytes, live.other_ops), (1, 2, 1));
+    let names = live.operations.iter().map(|count| (count.op.protocol(), count.op.name()));
+    assert!(names.eq([("toy", "OPEN"), ("toy", "READ"), ("toy", "WRITE")]));
 }
 
 #[test]

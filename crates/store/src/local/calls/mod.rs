@@ -95,6 +95,34 @@ impl Calls {
         }
     }
 
+    /// The calls that have made their change, oldest first for each client.
+    pub(super) fn remembered(&self) -> Vec<Remembered> {
+        self.state.lock().remembered()
+    }
+
+    /// Forgets `calls`.
+    pub(super) fn forget(&self, calls: &[CallId]) {
+        let mut state = self.state.lock();
+        let known = calls.iter().filter(|call| state.void(call)).count();
+        if known > 0 {
+            self.pending.store(false, Relaxed);
+            state.flush();
+        }
+    }
+
+    /// Writes the changes that were noted.
+    pub(super) fn write_noted(&self) {
+        self.flush(&mut self.state.lock());
+    }
+
+    /// Writes the changes that were noted, and frees the log's memory and space if no call in it
+    /// has to be remembered.
+    pub(super) fn release_idle(&self) {
+        let mut state = self.state.lock();
+        self.flush(&mut state);
+        state.release_idle();
+    }
+
     /// Writes what was noted.
     fn flush(&self, state: &mut State) {
         if self.pending.swap(false, Relaxed) {
@@ -153,29 +181,6 @@ impl Volume {
 }
 
 impl LocalStore {
-    /// The same volume, for what one call does: its change of names is kept on record with it.
-    #[must_use]
-    pub fn for_call(&self, call: CallId) -> Self {
-        Self(Arc::clone(&self.0), Some(call))
-    }
-
-    /// The calls that changed names and succeeded, of earlier processes: some for each client.
-    #[must_use]
-    pub fn remembered(&self) -> Vec<Remembered> {
-        self.0.calls.state.lock().remembered()
-    }
-
-    /// Forgets calls: their clients have the replies, and may use their numbers for others.
-    pub fn forget_calls(&self, calls: &[CallId]) {
-        let log = &self.0.calls;
-        let mut state = log.state.lock();
-        let known = calls.iter().filter(|call| state.void(call)).count();
-        if known > 0 {
-            log.pending.store(false, Relaxed);
-            state.flush();
-        }
-    }
-
     /// Notes that everything is stable that calls have done, and has that survive a power cut.
     pub(super) fn close_calls(&self) {
         let calls = &self.0.calls;
@@ -186,20 +191,6 @@ impl LocalStore {
         {
             tracing::warn!(volume = self.0.label, %errno, "cannot sync meta/calls");
         }
-    }
-
-    /// Writes what is known of calls.
-    pub(super) fn note_calls(&self) {
-        let calls = &self.0.calls;
-        calls.flush(&mut calls.state.lock());
-    }
-
-    /// Lets go of the log's memory and space if nothing in it is to be remembered any more.
-    pub(super) fn rest_calls(&self) {
-        let calls = &self.0.calls;
-        let mut state = calls.state.lock();
-        calls.flush(&mut state);
-        state.rest();
     }
 
     /// Where changes of names are to survive a power cut, puts on record and makes stable what the

@@ -189,7 +189,7 @@ impl State {
     }
 
     /// Forgets the log where there is nothing in it to remember.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle(&mut self) {
         self.entries.forget_old();
         if self.entries.is_empty()
             && let Some(log) = self.log.take()

@@ -6,7 +6,7 @@ use crate::common::{Bed, Place, ROOT, Random, block_on, options, places};
 use std::time::Instant;
 use weir_core::store::{CreateHow, Stability};
 use weir_core::{Name, SetAttr, Shared, Store};
-use weir_store::Options;
+use weir_store::{Options, StoreControl};
 
 const OPERATIONS: u64 = 24_000;
 const CLIENTS: usize = 4;
@@ -93,7 +93,7 @@ fn play(place: &Place, operations: u64, seed: u64) {
         bed.store = bed.reopen();
         players.iter_mut().for_each(|player| player.reconnect(&bed.store));
     }
-    assert_eq!(neighbour.store.used_bytes(), 20_480);
+    assert_eq!(neighbour.store.usage().bytes, 20_480);
     let file = neighbour.lookup(&neighbour.root(), b"f").unwrap();
     assert_eq!(neighbour.read(&file, 0, 30_000).unwrap(), (vec![7; 20_000], true));
     let refused: u64 = players.iter().map(|player| player.refused).sum();
@@ -103,23 +103,23 @@ fn play(place: &Place, operations: u64, seed: u64) {
         "{}: {operations} operations in {seconds} s, compared {rounds} times with {restarts} \
          restarts, {refused} refused, {} bytes used at the end",
         place.name,
-        bed.store.used_bytes()
+        bed.store.usage().bytes
     );
 }
 
 /// Nothing happens now.
 fn compare(bed: &Bed, players: &[Player], when: &str) {
-    while bed.store.counting().is_some() {
+    while bed.store.usage().counting.is_some() {
         std::thread::yield_now();
     }
-    assert!(bed.store.usage_is_known());
+    assert!(bed.store.usage().exact);
     for player in players {
         let found = data_below(&bed.path().join(player.name()));
         assert_eq!(found, player.used_bytes(), "what {} holds, {when}", player.name());
     }
-    assert_eq!(bed.store.used_bytes(), data_below(&bed.path()), "{when}");
+    assert_eq!(bed.store.usage().bytes, data_below(&bed.path()), "{when}");
     let space = block_on(bed.store.fs_stat()).unwrap();
-    assert_eq!(space.free_bytes, QUOTA.saturating_sub(bed.store.used_bytes()), "{when}");
+    assert_eq!(space.free_bytes, QUOTA.saturating_sub(bed.store.usage().bytes), "{when}");
 }
 
 /// The operations of all clients on the same few files at once. Their order is open, so only the

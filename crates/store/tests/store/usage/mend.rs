@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir_core::attr::SetTime;
 use weir_core::store::Stability;
 use weir_core::{Name, SetAttr, Shared, Store, Timestamp};
-use weir_store::{LocalStore, switches_identity};
+use weir_store::{LocalStore, StoreControl, switches_identity};
 
 const UNIT: u64 = 4096;
 /// Units of a file under concurrent writes.
@@ -70,7 +70,7 @@ fn what_was_never_written_is_a_hole_after_the_recount_that_follows_an_unclean_st
         let store = bed.reopen();
         count(&store);
         let after = path.metadata().unwrap();
-        assert_eq!(store.used_bytes(), 2 * UNIT, "on {}", bed.file_system);
+        assert_eq!(store.usage().bytes, 2 * UNIT, "on {}", bed.file_system);
         assert_eq!(std::fs::read(&path).unwrap(), content);
         assert_eq!(data_below(&bed.path()), 2 * UNIT, "whoever reads it");
         assert_eq!(after.len(), before.len());
@@ -91,7 +91,7 @@ fn as_nobody() {
     unclean(&bed);
     let store = bed.reopen();
     count(&store);
-    assert_eq!(store.used_bytes(), data_below(&bed.path()));
+    assert_eq!(store.usage().bytes, data_below(&bed.path()));
     assert!(blocks(&plain) < 10, "{} units", blocks(&plain));
     assert_eq!(plain.metadata().unwrap().modified().unwrap(), before.modified().unwrap());
     assert_eq!((set_id.metadata().unwrap().mode() & 0o7777, blocks(&set_id) >= 10), (0o6755, true));
@@ -116,8 +116,8 @@ fn a_file_that_may_not_be_changed_is_left_as_it_is() {
         unclean(bed);
         let store = bed.reopen();
         count(&store);
-        assert_eq!(store.last_count().unwrap().left_out, 0);
-        assert_eq!(store.used_bytes(), data_below(&bed.path()));
+        assert_eq!(store.usage().counted.unwrap().left_out, 0);
+        assert_eq!(store.usage().bytes, data_below(&bed.path()));
         let mut buffer = [0u8; 64];
         let kept = rustix::fs::fgetxattr(open(&paths[2]), "security.capability", &mut buffer);
         assert_eq!(kept, Ok(rights.len()));
@@ -267,7 +267,7 @@ fn nothing_written_is_lost_while_files_are_mended_under_concurrent_writes() {
             // XFS reserves blocks around shared blocks, which makes holes there look like data once
             // they are read, whoever reads them.
             if copied == [0, 0] {
-                assert_eq!(store.used_bytes(), expected, "{when}");
+                assert_eq!(store.usage().bytes, expected, "{when}");
             }
             drop((file, other, store));
             drop(bed.store);

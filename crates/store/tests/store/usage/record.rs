@@ -4,7 +4,7 @@ use super::walk::{count, data_below};
 use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
 use weir_core::store::MakeKind;
 use weir_core::{FsError, SetAttr, Store};
-use weir_store::Options;
+use weir_store::{Options, StoreControl};
 
 fn record(bed: &Bed) -> String {
     std::fs::read_to_string(bed.directory.join("meta/usage")).unwrap()
@@ -27,8 +27,8 @@ fn what_did_not_change_since_it_was_opened_need_not_be_counted_after_a_crash() {
         block_on(second.write(&found, 0, data, unstable)).unwrap();
         assert_eq!(record(bed), "weir-usage 2 clean 8192\n", "an overwrite changes no usage");
         let third = bed.reopen();
-        assert_eq!((third.used_bytes(), third.usage_is_known()), (8192, true));
-        assert_eq!((third.counting(), third.last_count()), (None, None));
+        assert_eq!((third.usage().bytes, third.usage().exact), (8192, true));
+        assert_eq!((third.usage().counting, third.usage().counted), (None, None));
     });
 }
 
@@ -46,7 +46,7 @@ fn a_record_of_the_first_version_or_none_is_counted_anew() {
             }
             let again = bed.reopen();
             count(&again);
-            assert_eq!((again.used_bytes(), again.usage_is_known()), (8192, true));
+            assert_eq!((again.usage().bytes, again.usage().exact), (8192, true));
             // The thread that counted puts it on record, and must not do so in the next round.
             while std::fs::read_to_string(bed.directory.join("meta/usage")).ok().as_deref()
                 != Some("weir-usage 2 clean 8192\n")
@@ -71,11 +71,11 @@ fn a_quota_lowered_below_the_usage_stops_growth_until_enough_is_freed() {
         assert_eq!((space.total_bytes, space.free_bytes), (61_440, 0));
         assert_eq!(bed.write(&file, 40_960, b"x"), Err(FsError::QuotaExceeded));
         assert_eq!(bed.write(&file, 0, &[2; 40_960]), Ok(40_960), "what is there may be rewritten");
-        assert_eq!(bed.store.used_bytes(), 81_920);
+        assert_eq!(bed.store.usage().bytes, 81_920);
         bed.remove(&root, b"b").unwrap();
         assert_eq!(bed.write(&file, 40_960, &[3; 20_480]), Ok(20_480), "up to the last unit");
         assert_eq!(bed.write(&file, 61_440, b"x"), Err(FsError::QuotaExceeded));
-        assert_eq!(bed.store.used_bytes(), data_below(&bed.path()));
+        assert_eq!(bed.store.usage().bytes, data_below(&bed.path()));
     });
 }
 
@@ -89,9 +89,9 @@ fn a_write_that_the_quota_refuses_leaves_nothing_behind() {
         assert_eq!(bed.write(&file, 1 << 30, &[2; 32_768]), Err(FsError::QuotaExceeded));
         assert_eq!(bed.attr(&file).size, 10_000);
         assert_eq!(bed.read(&file, 0, 50_000).unwrap(), (vec![1; 10_000], true));
-        assert_eq!(bed.store.used_bytes(), 12_288);
+        assert_eq!(bed.store.usage().bytes, 12_288);
         assert_eq!(bed.write(&file, 8192, &[2; 32_768]), Ok(32_768), "what fits, exactly");
-        assert_eq!(bed.store.used_bytes(), 40_960);
+        assert_eq!(bed.store.usage().bytes, 40_960);
     });
 }
 
@@ -120,7 +120,7 @@ fn on_a_full_disk_short_writes_count_what_is_there_and_removing_works() {
                 }
             }
         }
-        assert_eq!(bed.store.used_bytes(), data_below(&bed.path()), "on {}", bed.file_system);
+        assert_eq!(bed.store.usage().bytes, data_below(&bed.path()), "on {}", bed.file_system);
         bed.store.close().unwrap();
         let again = Bed {
             store: bed.reopen(),
@@ -129,11 +129,11 @@ fn on_a_full_disk_short_writes_count_what_is_there_and_removing_works() {
             file_system: bed.file_system,
         };
         count(&again.store);
-        assert_eq!(again.store.used_bytes(), data_below(&bed.path()));
+        assert_eq!(again.store.usage().bytes, data_below(&bed.path()));
         for name in names {
             again.remove(&again.root(), &name).unwrap();
         }
-        assert_eq!(again.store.used_bytes(), 0);
+        assert_eq!(again.store.usage().bytes, 0);
     });
 }
 
@@ -156,15 +156,15 @@ fn a_rescan_finds_what_was_changed_behind_the_servers_back() {
             .unwrap();
         std::fs::remove_file(path.join("b")).unwrap();
         std::fs::write(path.join("c"), [1; 20_000]).unwrap();
-        assert_eq!(bed.store.used_bytes(), 81_920);
+        assert_eq!(bed.store.usage().bytes, 81_920);
         assert!(bed.store.rescan());
         count(&bed.store);
-        let counted = bed.store.last_count().unwrap();
+        let counted = bed.store.usage().counted.unwrap();
         assert_eq!((counted.before_bytes, counted.after_bytes), (81_920, 8192 + 20_480));
         assert_eq!((counted.files, counted.left_out), (2, 0));
         // The cached attributes of the open file were read anew too.
         bed.set(&open, &SetAttr { size: Some(0), ..SetAttr::default() }, &ROOT).unwrap();
-        assert_eq!(bed.store.used_bytes(), 20_480);
+        assert_eq!(bed.store.usage().bytes, 20_480);
     });
 }
 
@@ -180,12 +180,12 @@ fn what_a_rescan_finds_is_on_record_though_nothing_was_changed_since() {
         std::fs::remove_file(bed.path().join("b")).unwrap();
         assert!(again.rescan());
         count(&again);
-        assert_eq!(again.used_bytes(), 40_960);
+        assert_eq!(again.usage().bytes, 40_960);
         // Written by the thread that counted, after it told of the end.
         while record(bed) != "weir-usage 2 clean 40960\n" {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let third = bed.reopen();
-        assert_eq!((third.used_bytes(), third.usage_is_known()), (40_960, true));
+        assert_eq!((third.usage().bytes, third.usage().exact), (40_960, true));
     });
 }

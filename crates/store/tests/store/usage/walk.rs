@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use weir_store::LocalStore;
+use weir_store::{LocalStore, StoreControl};
 
 /// Waits for the end of a recount.
 pub(super) fn count(store: &LocalStore) {
-    while store.counting().is_some() {
+    while store.usage().counting.is_some() {
         std::thread::yield_now();
     }
 }

@@ -77,7 +77,8 @@ impl Ground {
             }
             tokio::time::sleep(QUIET_WAIT).await;
             let Some(now) = look(client).await? else { return Ok(None) };
-            let waiting = |volume: &Volume| volume.live.is_some_and(|live| live.waiting > 0);
+            let waiting =
+                |volume: &Volume| volume.live.as_ref().is_some_and(|live| live.waiting > 0);
             if now == seen && !now.1.iter().any(waiting) {
                 let volume = now.1.first().map(|volume| volume.name.clone());
                 return Ok(Some(Self { pool: now.0, volume, keeps_directory: false }));

@@ -1,20 +1,21 @@
-//! A volume that nobody uses lets go of what it holds open, and nothing is lost by it.
+//! An idle volume releases its objects and memory, and nothing is lost by it.
 
 use crate::common::{Bed, ROOT, Random, block_on, everywhere};
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_core::store::MakeKind;
 use weir_core::{ObjectKey, Store};
+use weir_store::StoreControl;
 
-/// Lets go until nothing has uncommitted data any more: each time some of it is synced.
-fn rest(bed: &Bed) {
+/// Releases until no object has uncommitted data any more: each call syncs some.
+fn release(bed: &Bed) {
     while bed.store.objects_open() > 0 {
-        bed.store.rest();
+        bed.store.release_idle();
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn what_was_let_go_is_found_again_and_what_is_in_use_stays() {
+fn a_released_object_is_found_again_and_one_in_use_stays() {
     everywhere(|bed| {
         let dir = bed.make(&bed.root(), b"dir", &MakeKind::Directory).unwrap();
         let written: Vec<(ObjectKey, u32)> = (0..40u32)
@@ -28,14 +29,14 @@ fn what_was_let_go_is_found_again_and_what_is_in_use_stays() {
         let held = bed.lookup(&dir, b"f7").unwrap();
         let syncs = bed.store.syncs();
         while bed.store.objects_open() > 2 {
-            bed.store.rest();
+            bed.store.release_idle();
             std::thread::yield_now();
         }
         assert!(bed.store.syncs() >= syncs + 39, "uncommitted data is synced before");
         assert_eq!(bed.attr(&held).size, 4);
         assert_eq!(block_on(bed.store.resolve(&held.key())).unwrap().key(), held.key());
         drop((held, dir));
-        rest(bed);
+        release(bed);
         assert_eq!(bed.store.root().key(), bed.root().key());
         for (key, number) in &written {
             let file = block_on(bed.store.resolve(key)).unwrap();
@@ -47,13 +48,13 @@ fn what_was_let_go_is_found_again_and_what_is_in_use_stays() {
 }
 
 #[test]
-fn a_volume_may_let_go_while_it_is_used_again() {
+fn a_volume_may_be_used_while_it_is_released() {
     everywhere(|bed| {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    bed.store.rest();
+                    bed.store.release_idle();
                 }
             });
             let mut random = Random(1);
@@ -81,13 +82,13 @@ fn a_volume_may_let_go_while_it_is_used_again() {
             }
             done.store(true, Ordering::Relaxed);
         });
-        rest(bed);
-        let left = bed.store.used_bytes();
+        release(bed);
+        let left = bed.store.usage().bytes;
         let again = bed.store.rescan();
         assert!(again);
-        while bed.store.counting().is_some() {
+        while bed.store.usage().counting.is_some() {
             std::thread::yield_now();
         }
-        assert_eq!(bed.store.used_bytes(), left, "usage is as it was counted");
+        assert_eq!(bed.store.usage().bytes, left, "usage is as it was counted");
     });
 }

@@ -1,0 +1,67 @@
+//! A local volume as the server manages it.
+
+use super::{LocalStore, close, walk};
+use crate::control::{StoreControl, Usage};
+use crate::sync::Arc;
+use weir_core::{CallId, FsResult, Remembered};
+
+impl StoreControl for LocalStore {
+    /// Not without `CAP_DAC_READ_SEARCH`.
+    fn handles_persist(&self) -> bool {
+        self.0.kept.is_none()
+    }
+
+    fn set_quota_bytes(&self, bytes: u64) {
+        self.0.usage.set_quota(bytes);
+    }
+
+    fn usage(&self) -> Usage {
+        let usage = &self.0.usage;
+        Usage {
+            bytes: usage.used(),
+            exact: usage.is_known(),
+            counting: usage.counting(),
+            counted: usage.last_count(),
+        }
+    }
+
+    fn rescan(&self) -> bool {
+        walk::start(&self.0)
+    }
+
+    /// Nothing but the log of calls is released where handles end with the process: a closed object
+    /// could not be opened again by its handle.
+    fn release_idle(&self) {
+        self.0.calls.release_idle();
+        if self.0.kept.is_some() {
+            return;
+        }
+        // Names hold the memory of objects, though not the objects.
+        self.0.names.release_all();
+        self.0.settle_aside(self.0.table.release_idle());
+    }
+
+    fn objects_open(&self) -> usize {
+        self.0.table.len()
+    }
+
+    fn for_call(&self, call: CallId) -> Self {
+        Self(Arc::clone(&self.0), Some(call))
+    }
+
+    fn remembered(&self) -> Vec<Remembered> {
+        self.0.calls.remembered()
+    }
+
+    fn forget_calls(&self, calls: &[CallId]) {
+        self.0.calls.forget(calls);
+    }
+
+    fn close_all(stores: &[&Self]) -> Vec<FsResult<()>> {
+        close::close_all(stores)
+    }
+
+    fn sync_all(stores: &[&Self]) -> Vec<FsResult<()>> {
+        close::sync_all(stores)
+    }
+}
