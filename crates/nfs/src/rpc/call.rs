@@ -126,7 +126,7 @@ mod tests {
     use nfs3_types::xdr_codec::Opaque;
     use proptest::prelude::*;
     use weir_core::Credentials;
-    use weir_core::limits::GROUPS_INLINE;
+    use weir_core::limits::GROUPS_AS_GIVEN_MAX;
 
     const HEAD: &str = "00000007 00000000 00000002 000186a3 00000003 00000001";
     const NO_AUTH: &str = "00000000 00000000";
@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn sixteen_groups_and_255_bytes_of_name_are_the_most() {
-        let Credential::Sys(auth) = sys(255, GROUPS_INLINE).unwrap().credential else {
+        let Credential::Sys(auth) = sys(255, GROUPS_AS_GIVEN_MAX).unwrap().credential else {
             panic!("not AUTH_SYS")
         };
-        assert_eq!(auth.credentials.groups().as_slice(), [3; GROUPS_INLINE]);
-        assert_eq!(sys(0, GROUPS_INLINE + 1).unwrap_err(), denied(AuthStat::BADCRED));
+        assert_eq!(auth.credentials.groups().as_slice(), [3; GROUPS_AS_GIVEN_MAX]);
+        assert_eq!(sys(0, GROUPS_AS_GIVEN_MAX + 1).unwrap_err(), denied(AuthStat::BADCRED));
         assert_eq!(sys(256, 0).unwrap_err(), denied(AuthStat::BADCRED));
     }
 
@@ -269,7 +269,7 @@ mod tests {
         fn any_identity_survives(
             xid: u32,
             (uid, gid) in any::<(u32, u32)>(),
-            groups in proptest::collection::vec(any::<u32>(), 0..=GROUPS_INLINE),
+            groups in proptest::collection::vec(any::<u32>(), 0..=GROUPS_AS_GIVEN_MAX),
             machine in proptest::collection::vec(any::<u8>(), 0..300),
         ) {
             let credentials = Credentials::new(uid, gid).with_groups(&groups);
