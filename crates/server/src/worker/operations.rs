@@ -40,7 +40,7 @@ impl WorkerState {
                 if request.job.begin() {
                     let Request { connection, volume, job, .. } = request;
                     self.answer_others(&volume, connection, job.refused(), &reply);
-                    conn.send.push(reply);
+                    conn.send.push(reply, &mut self.buffers);
                 }
             }
         }
@@ -95,7 +95,7 @@ impl WorkerState {
                 let reply = request.job.busy();
                 let Request { connection, volume, job, .. } = request;
                 self.answer_others(&volume, connection, job.refused(), &reply);
-                conn.send.push(reply);
+                conn.send.push(reply, &mut self.buffers);
             }
             GateEntry::Part(part) => part.refused(),
         }
@@ -154,9 +154,9 @@ impl WorkerState {
         if let Some(conn) = conn {
             conn.receiver.lent.reclaim(&mut self.buffers);
             if settled.judged {
-                conn.send.push_judged(reply, settled.volume);
+                conn.send.push_judged(reply, settled.volume, &mut self.buffers);
             } else {
-                conn.send.push(reply);
+                conn.send.push(reply, &mut self.buffers);
             }
             self.mark(conn);
         }
@@ -178,7 +178,7 @@ impl WorkerState {
     /// Queues the reply to a call that another thread answered.
     pub(super) fn answered(&mut self, conn: &mut Conn, reply: Vec<u8>) {
         conn.awaited.pop();
-        conn.send.push(reply);
+        conn.send.push(reply, &mut self.buffers);
         self.mark(conn);
     }
 

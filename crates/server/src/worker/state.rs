@@ -223,7 +223,7 @@ impl WorkerState {
         };
         match conn.session.begin(cx, record) {
             Ok(Begun::Nothing) => {}
-            Ok(Begun::Reply(reply)) => conn.send.push(reply),
+            Ok(Begun::Reply(reply)) => conn.send.push(reply, &mut self.buffers),
             Ok(Begun::Awaited) => conn.awaited.push(InFlight::new(&conn.load, 0)),
             Ok(Begun::Request(request)) => self.admit(conn, request),
             Ok(Begun::Prepare(preparation)) => self.prepare(conn, preparation),
