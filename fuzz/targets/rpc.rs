@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use weir_nfs::client::{Caller, Null, Reply};
-use weir_nfs::rpc::{Call, Credential, Refusal, reply};
+use weir_nfs::rpc::{Call, Credential, RecentCredentials, Refusal, reply};
 use weir_nfs::v3::{self, wire::Status};
 
 const MARK: usize = 4;
@@ -14,6 +14,7 @@ fuzz_target!(|record: &[u8]| {
             answers(call.xid, &v3::null(&call, Vec::new()));
             answers(call.xid, &v3::refuse(&call, Status::BADHANDLE, Vec::new()));
             keeps_identity(&call.credential);
+            is_recognized(record, &call);
         }
         Err(Refusal::Reply(rejection)) => {
             answers(rejection.xid, &reply::reject(Vec::new(), &rejection));
@@ -36,5 +37,16 @@ fn keeps_identity(credential: &Credential) {
         assert!(
             matches!(again.credential, Credential::Sys(own) if own.credentials == sys.credentials)
         );
+    }
+}
+
+/// A call whose credential is remembered from the one before is the same.
+fn is_recognized(record: &[u8], call: &Call) {
+    let mut recent = RecentCredentials::default();
+    for _ in 0..2 {
+        let again = Call::parse_after(record.to_vec().into(), &mut recent);
+        let again = again.expect("the same record is read again");
+        assert_eq!(again.credential, call.credential);
+        assert_eq!(*again.args, *call.args);
     }
 }

@@ -1,6 +1,6 @@
 //! The caller: numeric POSIX credentials, as the store and the access decision use them.
 
-use crate::limits::{GROUPS_INLINE, GROUPS_MAX};
+use crate::limits::{GROUPS_AS_GIVEN_MAX, GROUPS_MAX};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -15,30 +15,37 @@ pub struct Credentials {
     groups: Groups,
 }
 
-/// Supplementary groups. Up to [`GROUPS_INLINE`], which is all that AUTH_SYS carries, they are kept
-/// in place and cost nothing to make or clone; more are shared.
+/// Supplementary groups. A few are kept in place and cost nothing to make or clone; more are
+/// shared.
 #[derive(Clone, Debug)]
 pub struct Groups(Held);
+
+/// Groups that are kept in place. More would make every request larger.
+const IN_PLACE: usize = 3;
 
 #[derive(Clone, Debug)]
 enum Held {
     /// The groups in the order given.
-    Few { list: [u32; GROUPS_INLINE], count: u8 },
-    /// More than [`GROUPS_INLINE`], in ascending order.
+    Few { list: [u32; IN_PLACE], count: u8 },
+    /// More than [`IN_PLACE`], in the order given, or more than [`GROUPS_AS_GIVEN_MAX`], in ascending
+    /// order.
     Many(Arc<[u32]>),
 }
 
 impl Groups {
     /// No groups.
-    pub const NONE: Self = Self(Held::Few { list: [0; GROUPS_INLINE], count: 0 });
+    pub const NONE: Self = Self(Held::Few { list: [0; IN_PLACE], count: 0 });
 
     /// These groups; beyond [`GROUPS_MAX`] different ones the rest is dropped.
     #[must_use]
     pub fn new(groups: &[u32]) -> Self {
-        if groups.len() > GROUPS_INLINE {
+        if groups.len() > GROUPS_AS_GIVEN_MAX {
             return Self::many(groups);
         }
-        let mut list = [0; GROUPS_INLINE];
+        if groups.len() > IN_PLACE {
+            return Self(Held::Many(groups.into()));
+        }
+        let mut list = [0; IN_PLACE];
         for (slot, group) in list.iter_mut().zip(groups) {
             *slot = *group;
         }
@@ -51,7 +58,7 @@ impl Groups {
         sorted.sort_unstable();
         sorted.dedup();
         sorted.truncate(GROUPS_MAX);
-        if sorted.len() <= GROUPS_INLINE {
+        if sorted.len() <= GROUPS_AS_GIVEN_MAX {
             return Self::new(&sorted);
         }
         Self(Held::Many(sorted.into()))
@@ -71,9 +78,11 @@ impl Groups {
     #[inline]
     #[must_use]
     pub fn contains(&self, gid: u32) -> bool {
-        match &self.0 {
-            Held::Few { .. } => self.as_slice().contains(&gid),
-            Held::Many(groups) => groups.binary_search(&gid).is_ok(),
+        let groups = self.as_slice();
+        if groups.len() <= GROUPS_AS_GIVEN_MAX {
+            groups.contains(&gid)
+        } else {
+            groups.binary_search(&gid).is_ok()
         }
     }
 }
@@ -109,6 +118,7 @@ impl Credentials {
     pub const ROOT: Self = Self::new(0, 0);
 
     /// A user with one group.
+    #[inline]
     #[must_use]
     pub const fn new(uid: u32, gid: u32) -> Self {
         Self { uid, gid, groups: Groups::NONE }
@@ -121,6 +131,7 @@ impl Credentials {
     }
 
     /// The user with supplementary groups that were made before.
+    #[inline]
     #[must_use]
     pub fn with(self, groups: Groups) -> Self {
         Self { groups, ..self }
@@ -155,7 +166,8 @@ mod tests {
     fn few_groups_are_kept_in_place_and_many_are_shared() {
         let few: Vec<u32> = (0..16).rev().collect();
         assert_eq!(Groups::new(&few).as_slice(), few, "in their order");
-        assert!(matches!(Groups::new(&few).0, Held::Few { .. }));
+        assert!(matches!(Groups::new(&few[..IN_PLACE]).0, Held::Few { .. }));
+        assert!(Groups::new(&few).contains(15) && !Groups::new(&few).contains(16));
         let many: Vec<u32> = (0..1000).rev().chain(0..1000).collect();
         let groups = Groups::new(&many);
         assert_eq!(groups.as_slice(), (0..1000).collect::<Vec<u32>>());
@@ -166,6 +178,6 @@ mod tests {
         assert!(matches!(Groups::new(&[7; 40]).0, Held::Few { count: 1, .. }));
         let most: Vec<u32> = (0..u32::try_from(GROUPS_MAX).unwrap() + 5).collect();
         assert_eq!(Groups::new(&most).as_slice().len(), GROUPS_MAX);
-        assert_eq!(size_of::<Credentials>(), 80, "it travels with every request");
+        assert_eq!(size_of::<Credentials>(), 32, "it travels with every request");
     }
 }

@@ -39,6 +39,7 @@ const _: () = assert!(HEAD_AND_MAC as usize + OBJECT_KEY_BYTES_MAX == HANDLE_BYT
 /// meant is what [`ObjectKey::may_be`] tells.
 #[derive(Clone, Copy)]
 pub struct ObjectKey {
+    /// The name, and zeroes behind it.
     bytes: [u8; OBJECT_KEY_BYTES_MAX],
     len: u8,
     birth: u32,
@@ -77,6 +78,7 @@ impl ObjectKey {
     }
 
     /// The bytes.
+    #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
@@ -84,8 +86,10 @@ impl ObjectKey {
 }
 
 impl PartialEq for ObjectKey {
+    // The bytes beyond the length are zero, so all can be compared: that needs no loop.
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
+        self.len == other.len && self.bytes == other.bytes
     }
 }
 
@@ -104,6 +108,7 @@ impl Ord for ObjectKey {
 }
 
 impl core::hash::Hash for ObjectKey {
+    #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.as_bytes());
     }
@@ -211,9 +216,7 @@ impl HandleKey {
     }
 
     fn mac(&self, bytes: &[u8]) -> u64 {
-        let mut hasher = self.hasher;
-        hasher.write(bytes);
-        hasher.finish()
+        self.hasher.hash(bytes)
     }
 }
 

@@ -18,9 +18,9 @@ pub const HANDLE_BYTES_MAX: usize = 64;
 /// length (1), volume (4), snapshot (4), birth (4) and MAC (8).
 pub const OBJECT_KEY_BYTES_MAX: usize = HANDLE_BYTES_MAX - 22;
 
-/// Supplementary groups that a credential holds in place: as many as one on the wire carries
-/// (RFC 5531 appendix A, AUTH_SYS: 16).
-pub const GROUPS_INLINE: usize = 16;
+/// Supplementary groups that are kept in the order given: as many as a credential on the wire
+/// carries (RFC 5531 appendix A, AUTH_SYS: 16). More are sorted, to be searched.
+pub const GROUPS_AS_GIVEN_MAX: usize = 16;
 
 /// Most supplementary groups of a caller (`NGROUPS_MAX` of Linux).
 pub const GROUPS_MAX: usize = 65_536;

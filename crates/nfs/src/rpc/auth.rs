@@ -3,7 +3,7 @@
 use crate::limits::MACHINE_NAME_BYTES_MAX;
 use crate::xdr::{Decode, Reader, Writer, XdrError};
 use weir_core::Credentials;
-use weir_core::limits::GROUPS_INLINE;
+use weir_core::limits::GROUPS_AS_GIVEN_MAX;
 
 /// Flavor number of AUTH_NONE.
 pub const AUTH_NONE: u32 = 0;
@@ -44,7 +44,7 @@ impl AuthSys {
         out.u32(self.credentials.uid);
         out.u32(self.credentials.gid);
         let groups = self.credentials.groups().as_slice();
-        let groups = groups.get(..GROUPS_INLINE).unwrap_or(groups);
+        let groups = groups.get(..GROUPS_AS_GIVEN_MAX).unwrap_or(groups);
         out.u32(u32::try_from(groups.len()).unwrap_or(0));
         for group in groups {
             out.u32(*group);
@@ -58,9 +58,9 @@ impl Decode<'_> for AuthSys {
         let stamp = input.u32()?;
         input.opaque("AUTH_SYS machine name", MACHINE_NAME_BYTES_MAX)?;
         let credentials = Credentials::new(input.u32()?, input.u32()?);
-        let count = input.count("AUTH_SYS groups", GROUPS_INLINE)?;
+        let count = input.count("AUTH_SYS groups", GROUPS_AS_GIVEN_MAX)?;
         let (words, _) = input.bytes(count.saturating_mul(4))?.as_chunks();
-        let mut groups = [0; GROUPS_INLINE];
+        let mut groups = [0; GROUPS_AS_GIVEN_MAX];
         for (group, word) in groups.iter_mut().zip(words) {
             *group = u32::from_be_bytes(*word);
         }

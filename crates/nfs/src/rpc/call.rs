@@ -5,6 +5,7 @@ use super::reply::{AuthStat, RejectReason, Rejection};
 use super::{MSG_CALL, RPC_VERSION};
 use crate::limits::AUTH_BYTES_MAX;
 use crate::xdr::{Decode, Reader, XdrError};
+use alloc::vec::Vec;
 use weir_core::Shared;
 
 /// A call whose header is understood. The arguments are still bytes.
@@ -41,8 +42,25 @@ impl Call {
     /// [`Refusal::Reply`] for another RPC version (RPC_MISMATCH), a malformed AUTH_NONE or
     /// AUTH_SYS credential (AUTH_BADCRED) or a verifier that does not belong to it (AUTH_BADVERF);
     /// [`Refusal::Drop`] for anything else that is no call.
-    #[inline]
     pub fn parse(record: Shared) -> Result<Self, Refusal> {
+        Self::parse_by(record, authenticate)
+    }
+
+    /// Reads the header of the call in `record`, which came after others of which `recent`
+    /// remembers the credentials.
+    ///
+    /// # Errors
+    /// As [`Call::parse`].
+    #[inline]
+    pub fn parse_after(record: Shared, recent: &mut RecentCredentials) -> Result<Self, Refusal> {
+        Self::parse_by(record, |input| recent.authenticate(input))
+    }
+
+    #[inline]
+    fn parse_by(
+        record: Shared,
+        authenticate: impl FnOnce(&mut Reader<'_>) -> Result<Credential, Denied>,
+    ) -> Result<Self, Refusal> {
         let mut input = Reader::new(&record);
         let xid = input.u32()?;
         if input.u32()? != MSG_CALL {
@@ -66,6 +84,45 @@ impl Call {
 impl From<XdrError> for Refusal {
     fn from(_: XdrError) -> Self {
         Self::Drop
+    }
+}
+
+/// Credentials that are remembered.
+const RECENT_MAX: usize = 4;
+
+/// The credentials of the last calls, by the bytes that they came as. Nearly every call carries one
+/// of these, and to compare bytes takes less time than to decode them.
+#[derive(Debug, Default)]
+pub struct RecentCredentials(Vec<Recent>);
+
+#[derive(Debug)]
+struct Recent {
+    /// Credential and verifier, whose lengths are among the bytes: a call that goes on with these
+    /// has no others.
+    wire: Vec<u8>,
+    credential: Credential,
+}
+
+impl RecentCredentials {
+    #[inline]
+    fn authenticate(&mut self, input: &mut Reader<'_>) -> Result<Credential, Denied> {
+        let bytes = input.rest();
+        match self.0.iter().find(|recent| bytes.starts_with(&recent.wire)) {
+            Some(Recent { wire, credential }) => {
+                input.bytes(wire.len())?;
+                Ok(credential.clone())
+            }
+            None => self.remember(input),
+        }
+    }
+
+    fn remember(&mut self, input: &mut Reader<'_>) -> Result<Credential, Denied> {
+        let bytes = input.rest();
+        let credential = authenticate(input)?;
+        let wire = bytes.strip_suffix(input.rest()).unwrap_or(bytes).to_vec();
+        self.0.truncate(RECENT_MAX - 1);
+        self.0.insert(0, Recent { wire, credential: credential.clone() });
+        Ok(credential)
     }
 }
 
@@ -121,12 +178,11 @@ mod tests {
     use crate::client::Caller;
     use crate::v3::wire::samples::{encoded, fh, hex, packed};
     use crate::v3::wire::{GetattrArgs, Procedure};
-    use alloc::vec::Vec;
     use nfs3_types::rpc as theirs;
     use nfs3_types::xdr_codec::Opaque;
     use proptest::prelude::*;
     use weir_core::Credentials;
-    use weir_core::limits::GROUPS_INLINE;
+    use weir_core::limits::GROUPS_AS_GIVEN_MAX;
 
     const HEAD: &str = "00000007 00000000 00000002 000186a3 00000003 00000001";
     const NO_AUTH: &str = "00000000 00000000";
@@ -207,6 +263,39 @@ mod tests {
     }
 
     #[test]
+    fn a_remembered_credential_is_the_one_that_decoding_gives() {
+        let body = "00000011 00000003 616263 00 000003e8 00000064 00000001 ";
+        let sys = |group: u32, verifier: &str| {
+            let group = alloc::format!("{group:08x}");
+            hex(&[HEAD, "00000001 0000001c", body, &group, verifier, "0a0b0c0d"])
+        };
+        let mut recent = RecentCredentials::default();
+        let bad_verifier = sys(1, "00000001 00000000");
+        for group in [1, 1, 2, 1, 3, 4, 5, 6, 1, 6] {
+            for record in
+                [sys(group, NO_AUTH), bad_verifier.clone(), hex(&[HEAD, NO_AUTH, NO_AUTH])]
+            {
+                let parse = |record: Vec<u8>| Call::parse(Shared::from(record));
+                let after = Call::parse_after(Shared::from(record.clone()), &mut recent);
+                match (parse(record), after) {
+                    (Ok(one), Ok(other)) => {
+                        assert_eq!(one.credential, other.credential);
+                        assert_eq!(*one.args, *other.args);
+                    }
+                    (one, other) => assert_eq!(one.unwrap_err(), other.unwrap_err()),
+                }
+            }
+            assert!(recent.0.len() <= RECENT_MAX);
+        }
+        let whole = sys(6, NO_AUTH);
+        for end in 0..whole.len() {
+            let cut = Shared::from(whole[..end].to_vec());
+            let refused = Call::parse(cut.clone()).map(|call| call.xid);
+            assert_eq!(Call::parse_after(cut, &mut recent).map(|call| call.xid), refused);
+        }
+    }
+
+    #[test]
     fn bounds_of_the_credential_are_kept() {
         // A body over 400 bytes is refused by its length alone.
         for flavor in ["00000000", "00000001", "00000006"] {
@@ -245,11 +334,11 @@ mod tests {
 
     #[test]
     fn sixteen_groups_and_255_bytes_of_name_are_the_most() {
-        let Credential::Sys(auth) = sys(255, GROUPS_INLINE).unwrap().credential else {
+        let Credential::Sys(auth) = sys(255, GROUPS_AS_GIVEN_MAX).unwrap().credential else {
             panic!("not AUTH_SYS")
         };
-        assert_eq!(auth.credentials.groups().as_slice(), [3; GROUPS_INLINE]);
-        assert_eq!(sys(0, GROUPS_INLINE + 1).unwrap_err(), denied(AuthStat::BADCRED));
+        assert_eq!(auth.credentials.groups().as_slice(), [3; GROUPS_AS_GIVEN_MAX]);
+        assert_eq!(sys(0, GROUPS_AS_GIVEN_MAX + 1).unwrap_err(), denied(AuthStat::BADCRED));
         assert_eq!(sys(256, 0).unwrap_err(), denied(AuthStat::BADCRED));
     }
 
@@ -269,7 +358,7 @@ mod tests {
         fn any_identity_survives(
             xid: u32,
             (uid, gid) in any::<(u32, u32)>(),
-            groups in proptest::collection::vec(any::<u32>(), 0..=GROUPS_INLINE),
+            groups in proptest::collection::vec(any::<u32>(), 0..=GROUPS_AS_GIVEN_MAX),
             machine in proptest::collection::vec(any::<u8>(), 0..300),
         ) {
             let credentials = Credentials::new(uid, gid).with_groups(&groups);

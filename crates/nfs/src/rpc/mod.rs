@@ -9,7 +9,7 @@ mod frame;
 pub mod reply;
 
 pub use auth::{AuthSys, Credential};
-pub use call::{Call, Refusal};
+pub use call::{Call, RecentCredentials, Refusal};
 pub use frame::{Deframer, FrameError, Step};
 pub use reply::{AcceptError, AuthStat, RejectReason, Rejection};
 

@@ -74,11 +74,18 @@ pub(crate) enum ProtocolError {
     Disconnected,
 }
 
+/// The state that the sessions of one worker share.
+#[derive(Default)]
+pub(crate) struct Common {
+    rpc: weir_nfs::rpc::RecentCredentials,
+}
+
 /// The view that a session has of its connection and worker.
 pub(crate) struct Cx<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) view: &'a mut View,
     pub(crate) buffers: &'a mut Buffers,
+    pub(crate) common: &'a mut Common,
     pub(crate) connection: ConnId,
     pub(crate) socket: &'a TcpStream,
     /// The peer's address, in its IPv4 form where it has one.

@@ -6,8 +6,12 @@ use crate::sync::Arc;
 const RECV_SMALL_KEPT: usize = 128;
 const RECV_KEPT: usize = 32;
 const RECV_LARGE_KEPT: usize = 4;
-const REPLY_SMALL: usize = 512;
+/// Capacity of the buffer that a short reply is written to.
+pub(super) const REPLY_SMALL: usize = 512;
 const REPLY_SMALL_KEPT: usize = 1024;
+/// Capacity of a buffer in which short records are joined.
+pub(super) const JOINED: usize = 4096;
+const JOINED_KEPT: usize = 128;
 const REPLY_LARGE_KEPT_BYTES: usize = 16 << 20;
 
 /// Free buffers of one worker. Never more than a stated number of each kind is kept.
@@ -17,6 +21,7 @@ pub(crate) struct Buffers {
     recv: Vec<Arc<Vec<u8>>>,
     recv_large: Vec<Arc<Vec<u8>>>,
     reply_small: Vec<Vec<u8>>,
+    joined: Vec<Vec<u8>>,
     reply_large: Vec<Vec<u8>>,
     reply_large_bytes: usize,
 }
@@ -69,6 +74,11 @@ impl Buffers {
         buffer
     }
 
+    /// An empty buffer in which short records are joined.
+    pub(super) fn joined(&mut self) -> Vec<u8> {
+        self.joined.pop().unwrap_or_else(|| Vec::with_capacity(JOINED))
+    }
+
     /// Takes a reply buffer back after it was sent.
     pub(crate) fn give_reply(&mut self, mut buffer: Vec<u8>) {
         buffer.clear();
@@ -77,6 +87,8 @@ impl Buffers {
             if size >= REPLY_SMALL && self.reply_small.len() < REPLY_SMALL_KEPT {
                 self.reply_small.push(buffer);
             }
+        } else if size == JOINED && self.joined.len() < JOINED_KEPT {
+            self.joined.push(buffer);
         } else if self.reply_large_bytes + size <= REPLY_LARGE_KEPT_BYTES {
             self.reply_large_bytes += size;
             self.reply_large.push(buffer);

@@ -441,7 +441,7 @@ impl Worker {
 
     fn send(&mut self, token: u64, record: Vec<u8>) {
         if let Some(conn) = find(&mut self.conns, token) {
-            conn.send.push(record);
+            conn.send.push(record, &mut self.state.buffers);
             self.state.mark(conn);
         }
     }

@@ -46,7 +46,7 @@ impl WorkerState {
                 if request.job.begin() {
                     let Request { connection, volume, job, .. } = request;
                     self.answer_others(&volume, connection, job.refused(), &reply);
-                    conn.send.push(reply);
+                    conn.send.push(reply, &mut self.buffers);
                 }
             }
         }
@@ -101,7 +101,7 @@ impl WorkerState {
                 let reply = request.job.busy();
                 let Request { connection, volume, job, .. } = request;
                 self.answer_others(&volume, connection, job.refused(), &reply);
-                conn.send.push(reply);
+                conn.send.push(reply, &mut self.buffers);
             }
             GateEntry::Part(part) => part.refused(),
         }
@@ -160,9 +160,9 @@ impl WorkerState {
         if let Some(conn) = conn {
             conn.receiver.lent.reclaim(&mut self.buffers);
             if settled.judged {
-                conn.send.push_judged(reply, settled.volume);
+                conn.send.push_judged(reply, settled.volume, &mut self.buffers);
             } else {
-                conn.send.push(reply);
+                conn.send.push(reply, &mut self.buffers);
             }
             self.mark(conn);
         }

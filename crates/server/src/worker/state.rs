@@ -20,7 +20,7 @@ use crate::inbox::Inbox;
 use crate::limits::{
     IN_FLIGHT_MAX, REPLY_BYTES_MAX, SEND_EARLY_BYTES, TURN_REQUESTS_MAX, UNSENT_BYTES_MAX,
 };
-use crate::session::{Begun, Cx, Operation, Preparation, Session};
+use crate::session::{Begun, Common, Cx, Operation, Preparation, Session};
 use crate::sync::Arc;
 use std::net::IpAddr;
 use weir_core::{Clock, Mono, Shared};
@@ -50,6 +50,8 @@ pub(super) struct WorkerState {
     /// Operations within requests that ask for permits and are not parked yet.
     pub(super) unparked: Unparked,
     pub(super) buffers: Buffers,
+    /// The state that the connections' sessions share.
+    sessions: Common,
     pub(super) messages: Vec<Message>,
     pub(super) gates: Gates,
     /// Replies for connections other than the one whose request was carried out.
@@ -79,6 +81,7 @@ impl WorkerState {
             unparked: Unparked::default(),
             inbox,
             buffers: Buffers::default(),
+            sessions: Common::default(),
             messages: Vec::new(),
             gates: Gates::default(),
             replies: Vec::new(),
@@ -211,6 +214,7 @@ impl WorkerState {
             engine: &self.engine,
             view: &mut self.view,
             buffers: &mut self.buffers,
+            common: &mut self.sessions,
             connection: conn.id,
             socket: &conn.socket,
             peer: conn.peer,
@@ -219,7 +223,7 @@ impl WorkerState {
         };
         match conn.session.begin(cx, record) {
             Ok(Begun::Nothing) => {}
-            Ok(Begun::Reply(reply)) => conn.send.push(reply),
+            Ok(Begun::Reply(reply)) => conn.send.push(reply, &mut self.buffers),
             Ok(Begun::Request(request)) => self.admit(conn, request),
             Ok(Begun::Prepare(preparation)) => {
                 let lookup = Some(conn.origin().count_lookup());

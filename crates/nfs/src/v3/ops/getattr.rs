@@ -11,8 +11,12 @@ pub(in crate::v3) async fn getattr<S: Store>(
     _: &GetattrArgs<'_>,
     out: &mut Writer,
 ) -> Outcome {
-    match cx.subject().await {
-        Ok((_, attr)) => {
+    let object = match cx.resolve().await {
+        Ok(object) => object,
+        Err(error) => return fail(out, error, ()),
+    };
+    match cx.volume.store.attr(&object).await {
+        Ok(attr) => {
             let result: GetattrRes = Res::Ok(GetattrOk { attributes: cx.fattr(&attr) });
             answer(out, &result)
         }

@@ -11,8 +11,12 @@ pub(in crate::v3) async fn lookup<S: Store>(
     args: &LookupArgs<'_>,
     out: &mut Writer,
 ) -> Outcome {
-    let (dir, dir_attr) = match cx.subject().await {
-        Ok(subject) => subject,
+    let dir = match cx.resolve().await {
+        Ok(dir) => dir,
+        Err(error) => return fail(out, error, false),
+    };
+    let dir_attr = match cx.volume.store.attr(&dir).await {
+        Ok(attr) => attr,
         Err(error) => return fail(out, error, false),
     };
     let by = |attr: &Attr, acl: Option<&Acl>| searchable(cx, attr, acl, args.what.name);

@@ -48,7 +48,7 @@ impl RpcSession {
         mut cx: Cx<'_>,
         record: Shared,
     ) -> Result<Begun, ProtocolError> {
-        let call = match Call::parse(record) {
+        let call = match Call::parse_after(record, &mut cx.common.rpc) {
             Ok(call) => call,
             Err(Refusal::Drop) => return Err(ProtocolError::NotACall),
             Err(Refusal::Reply(rejection)) => return Ok(cx.reject(&rejection)),
