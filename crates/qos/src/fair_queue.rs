@@ -38,7 +38,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The party's real start, which includes the bytes served in this turn and excludes those lent.
+    /// The party's real start, which includes the bytes served in this turn and excludes those
+    /// lent.
     fn real_start(self) -> u64 {
         self.start.saturating_add(self.served).saturating_add(self.lent)
     }
@@ -118,17 +119,17 @@ impl FairQueue {
         Place { lent, ..self.stand(start, from.turn.party, turn) }
     }
 
-    /// Undoes the service of `bytes` to a party, because the request did not go. The party waits for
-    /// its `turn` again at its earlier start.
+    /// Undoes the service of `bytes` to a party, because the request did not go. The party waits
+    /// for its `turn` again at its earlier start.
     pub(crate) fn unserve(&mut self, from: Place, bytes: u64, turn: Weight) -> Place {
         self.leave(from);
         let start = from.real_start().saturating_sub(bytes.max(1));
         self.stand(start, from.turn.party, turn)
     }
 
-    /// Undoes the service of `bytes` to a party whose request did not go and does not wait here. The
-    /// party gets back its earlier start, but not behind the clock, so that it saves up no share.
-    /// `turn` is the party's waiting turn, if any.
+    /// Undoes the service of `bytes` to a party whose request did not go and does not wait here.
+    /// The party gets back its earlier start, but not behind the clock, so that it saves up no
+    /// share. `turn` is the party's waiting turn, if any.
     pub(crate) fn give_back(&mut self, from: Place, bytes: u64, turn: Option<Weight>) -> Place {
         self.leave(from);
         let real = from.real_start();
@@ -284,7 +285,8 @@ mod tests {
         queue.join(away, of(100));
         let newcomer = queue.enter(4);
         queue.join(newcomer, of(100));
-        let order: Vec<_> = queue.turns.of(Resource::Bytes).map(|turn| (turn.party, turn.end)).collect();
+        let order: Vec<_> =
+            queue.turns.of(Resource::Bytes).map(|turn| (turn.party, turn.end)).collect();
         assert_eq!(order, [(3, 1000), (1, 1000), (4, 1000), (2, 1100)]);
     }
 
@@ -502,7 +504,10 @@ mod tests {
         let place = queue.join(place, of(1000));
         let few = Weight { bytes: 10, resource: Resource::Operations };
         let place = queue.serve(place, 100, Some(few), || 0);
-        assert!(queue.turns.of(Resource::Bytes).count() == 0 && queue.turns.len() == 1, "the same turn");
+        assert!(
+            queue.turns.of(Resource::Bytes).count() == 0 && queue.turns.len() == 1,
+            "the same turn"
+        );
         queue.leave(place);
         assert!(!queue.is_ready() && queue.turns.len() == 0);
     }

@@ -29,16 +29,16 @@
 //! the file goes, and only other refused requests are requeued. So later requests never overtake it
 //! again.
 //!
-//! A requeued request that can't go for another reason, because it is cancelled or its connection is
-//! [stalled](crate::queue::Departure::Stalled), counts as one that was never requeued: the file goes
-//! on with the others. A request of a stalled connection is a newcomer when that is resumed.
+//! A requeued request that can't go for another reason, because it is cancelled or its connection
+//! is [stalled](crate::queue::Departure::Stalled), counts as one that was never requeued: the file
+//! goes on with the others. A request of a stalled connection is a newcomer when that is resumed.
 //!
 //! # What it costs
 //!
 //! O(log files) for each request. A file is remembered until its meters are like new ones, 50 ms
 //! after all charges are paid for, and forgotten when others need the room or by
-//! [`forget`](FileLimiter::forget). At most [`FILES_MAX`] are remembered: the files beyond share one
-//! ceiling until there is room. With small requests at 1 MiB/s for each file that takes 300,000
+//! [`forget`](FileLimiter::forget). At most [`FILES_MAX`] are remembered: the files beyond share
+//! one ceiling until there is room. With small requests at 1 MiB/s for each file that takes 300,000
 //! files a second, with requests that the ceiling pays for in a second some 16,000.
 //!
 //! # Assertions
@@ -64,8 +64,8 @@ pub const FILES_MAX: usize = 16_384;
 /// With fewer than this nothing is forgotten to make room.
 const FILES_FEW: usize = 64;
 
-/// The files of one volume that have unpaid charges, and their throttled requests. `K` names a file,
-/// `T` is the caller's token for a parked request.
+/// The files of one volume that have unpaid charges, and their throttled requests. `K` names a
+/// file, `T` is the caller's token for a parked request.
 #[derive(Debug)]
 pub struct FileLimiter<K, T> {
     ceiling: Ceiling,
@@ -352,8 +352,8 @@ impl<K: Ord + Copy, T> FileLimiter<K, T> {
         self.due.first().map(|&(at, _)| at)
     }
 
-    /// Takes out the throttled requests of `connection`, and hands them to `cancelled`. None of them
-    /// was charged.
+    /// Takes out the throttled requests of `connection`, and hands them to `cancelled`. None of
+    /// them was charged.
     pub fn cancel_connection(&mut self, connection: u64, cancelled: &mut impl FnMut(T)) {
         let count = &mut self.throttled;
         let mut cancelled = |throttled: Throttled<T>| {
@@ -451,7 +451,9 @@ impl<T> File<T> {
         if self.pace.until() > now {
             return Err(Some(self.pace.until()));
         }
-        let Some((first, _, throttled)) = self.queue.peek(&self.meters, now) else { return Err(None) };
+        let Some((first, _, throttled)) = self.queue.peek(&self.meters, now) else {
+            return Err(None);
+        };
         if self.reserved > 0 && !throttled.refused {
             return Err(None);
         }
@@ -462,8 +464,8 @@ impl<T> File<T> {
         Ok(throttled)
     }
 
-    /// Admits the request with that serial, whose turn at the volume has come, if it is the first of
-    /// the queue and the file is not reserved for another one. Returns its charge.
+    /// Admits the request with that serial, whose turn at the volume has come, if it is the first
+    /// of the queue and the file is not reserved for another one. Returns its charge.
     fn pass(&mut self, serial: u64, cost: Cost, ceiling: Ceiling, now: Mono) -> Option<(T, Cost)> {
         let (first, its, _) = self.queue.peek(&self.meters, now)?;
         if self.reserved > 0 || its != serial {
@@ -562,7 +564,11 @@ mod tests {
     }
 
     /// Whether a requeued request goes at its turn.
-    fn goes(files: &mut FileLimiter<u64, char>, (token, by): (char, Requeued<u64>), now: Mono) -> bool {
+    fn goes(
+        files: &mut FileLimiter<u64, char>,
+        (token, by): (char, Requeued<u64>),
+        now: Mono,
+    ) -> bool {
         let turn = Turn { requeued: Some(by), ..newcomer(u64::MAX, 1, token) };
         files.turn(turn, token, now).is_some()
     }

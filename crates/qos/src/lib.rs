@@ -2,9 +2,9 @@
 //! ([`Meters`]), the order of waiting requests ([`Queue`]), whether the contract is kept
 //! ([`verdict`]), and whether hardware is committed to more than it provides ([`admission`]).
 //!
-//! The crate computes everything from a [`Mono`](weir_core::Mono) of the caller. What is *not* here:
-//! a clock, a sleep, a lock, a thread, and anything that knows the content of a request. The crate
-//! answers "now", "not before" or "refused, because"; the server does the waiting.
+//! The crate computes everything from a [`Mono`](weir_core::Mono) of the caller. What is *not*
+//! here: a clock, a sleep, a lock, a thread, and anything that knows the content of a request. The
+//! crate answers "now", "not before" or "refused, because"; the server does the waiting.
 //!
 //! Invariants are checked by `debug_assert!`; each module lists its own under *Assertions*.
 #![cfg_attr(not(test), no_std)]

@@ -19,9 +19,9 @@
 //! 5 % of one second plus one largest request, 0.5 % of ten seconds plus one largest request. That
 //! holds from idle and under load alike, with nothing assumed about arrivals.
 //!
-//! While a request waits, no capacity is lost as long as the caller retries within 50 ms of the time
-//! that the meter named: lateness leaves `v` behind `now`, and the next charges start from `v`, not
-//! from `now`.
+//! While a request waits, no capacity is lost as long as the caller retries within 50 ms of the
+//! time that the meter named: lateness leaves `v` behind `now`, and the next charges start from
+//! `v`, not from `now`.
 //!
 //! # Refunds
 //!

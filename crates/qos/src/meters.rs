@@ -226,7 +226,8 @@ impl Meters {
     #[must_use]
     pub fn took_back(&self) -> bool {
         let took_back = self.flags().has(Flags::TOOK_BACK);
-        took_back && self.flags().0.fetch_and(!Flags::TOOK_BACK, Ordering::AcqRel) & Flags::TOOK_BACK != 0
+        took_back
+            && self.flags().0.fetch_and(!Flags::TOOK_BACK, Ordering::AcqRel) & Flags::TOOK_BACK != 0
     }
 
     /// Refunds at `now` the unused part of a charge that [`try_take`](Self::try_take) or the queue
@@ -244,7 +245,8 @@ impl Meters {
         }
     }
 
-    /// Bytes admitted by `now` that the limit has not yielded yet, never much more than one request.
+    /// Bytes admitted by `now` that the limit has not yielded yet, never much more than one
+    /// request.
     #[must_use]
     pub fn owed_bytes(&self, now: Mono) -> u64 {
         self.bytes.owed(now)

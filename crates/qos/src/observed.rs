@@ -85,8 +85,8 @@ impl Observed {
         }
     }
 
-    /// Brings the sums over time up to `now`, in which the requests in `waiting` waited. A throttled
-    /// request demands nothing of the volume.
+    /// Brings the sums over time up to `now`, in which the requests in `waiting` waited. A
+    /// throttled request demands nothing of the volume.
     pub fn until<K: Ord + Copy, T>(&mut self, now: Mono, waiting: &WaitQueue<K, T>) {
         let nanos = now.0.saturating_sub(self.at.0);
         if waiting.len_of_volume() > 0 {
@@ -152,7 +152,7 @@ fn wrapping_sum(sum: Cost, more: Cost) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-        use crate::meters::Meters;
+    use crate::meters::Meters;
     use crate::queue::ClientKey;
     use crate::rate::Iops;
     use crate::wait_queue::Demand;

@@ -18,9 +18,9 @@
 //! # A turn
 //!
 //! In its turn a connection is served its waiting requests up to the rate's yield in `TURN_NANOS`,
-//! at most `TURN_BYTES` or `TURN_REQUESTS` and at least one request. Their replies then leave in one
-//! system call and wake the client once, where turns of one request would send as many packets to
-//! as many clients. A client with few waiting requests has short turns, which go before the long
+//! at most `TURN_BYTES` or `TURN_REQUESTS` and at least one request. Their replies then leave in
+//! one system call and wake the client once, where turns of one request would send as many packets
+//! to as many clients. A client with few waiting requests has short turns, which go before the long
 //! turns of others as long as it has not been served as much as they have. So it neither waits for
 //! all long turns nor loses its share to them. The services of two clients that both wait differ by
 //! at most one turn of each.
@@ -43,9 +43,9 @@
 //!
 //! # Assertions
 //!
-//! `debug_assert!` checks that every request that leaves was counted, that stalled requests are part
-//! of the waiting ones, that a change of weights loses none, that no connection has requests when
-//! the count is zero, and that the fast path opens only when no client is ready.
+//! `debug_assert!` checks that every request that leaves was counted, that stalled requests are
+//! part of the waiting ones, that a change of weights loses none, that no connection has requests
+//! when the count is zero, and that the fast path opens only when no client is ready.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::RangeInclusive;
@@ -175,8 +175,8 @@ pub struct Entry<T> {
 
 /// The waiting requests of one volume; `T` is the caller's token for a parked request.
 ///
-/// Use one queue with one set of [`Meters`]: while a request waits here, they refuse new ones, so no
-/// request is overtaken. All calls that take the meters are made under one mutex of the caller.
+/// Use one queue with one set of [`Meters`]: while a request waits here, they refuse new ones, so
+/// no request is overtaken. All calls that take the meters are made under one mutex of the caller.
 #[derive(Debug)]
 pub struct Queue<T> {
     connections: Slab<Connection<T>>,
@@ -341,8 +341,8 @@ impl<T> Queue<T> {
     }
 
     /// Undoes the charge to a client and its connection for a request that was [taken](Self::take)
-    /// and does not go. They save up no share by it. No connection of this queue may be stalled, and
-    /// none is in the queue of a file.
+    /// and does not go. They save up no share by it. No connection of this queue may be stalled,
+    /// and none is in the queue of a file.
     pub(crate) fn give_back(
         &mut self,
         meters: &Meters,
@@ -464,9 +464,9 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Hands the next request to `release`, charged to `meters` and to the `budget` of the pool that
-    /// the volume shares, if both admit it at `now`. [`Shares`](crate::Shares) decides when. Requests
-    /// that don't go are treated as in [`poll`](Self::poll).
+    /// Hands the next request to `release`, charged to `meters` and to the `budget` of the pool
+    /// that the volume shares, if both admit it at `now`. [`Shares`](crate::Shares) decides when.
+    /// Requests that don't go are treated as in [`poll`](Self::poll).
     pub fn step(
         &mut self,
         meters: &Meters,
@@ -581,8 +581,8 @@ impl<T> Queue<T> {
         self.parked_cost
     }
 
-    /// The connection whose turn it is, with regard to the `preferred` resource, and the cost of its
-    /// first request.
+    /// The connection whose turn it is, with regard to the `preferred` resource, and the cost of
+    /// its first request.
     fn first(&self, preferred: Option<Resource>) -> Option<(usize, Cost)> {
         let client = &self.clients[self.turns.first(preferred)?];
         let at = client.turns.first(preferred)?;
@@ -591,12 +591,7 @@ impl<T> Queue<T> {
 
     /// Hands the first request of the connection whose turn it is to `release`. True if it went; a
     /// request that doesn't go uses up nothing of the turn.
-    fn pop(
-        &mut self,
-        at: usize,
-        meters: &Meters,
-        release: impl FnOnce(T) -> Departure<T>,
-    ) -> bool {
+    fn pop(&mut self, at: usize, meters: &Meters, release: impl FnOnce(T) -> Departure<T>) -> bool {
         let connection = &mut self.connections[at];
         let Some(Waiter { cost, weight, serial, token }) = connection.waiters.pop_front() else {
             return false;

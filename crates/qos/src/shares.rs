@@ -24,8 +24,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use weir_core::Mono;
 
-use crate::meter::CATCH_UP_NANOS;
 use crate::fair_queue::{FairQueue, Place};
+use crate::meter::CATCH_UP_NANOS;
 use crate::meters::Meters;
 use crate::queue::{Step, TURN_BYTES, TURN_NANOS, pause};
 use crate::rate::BytesPerSecond;

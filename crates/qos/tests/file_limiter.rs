@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use proptest::prelude::*;
 use weir_core::Mono;
 use weir_qos::{
-    Demand, BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, WaitQueue, Meters, NEVER, Share,
-    Shares,
+    BytesPerSecond, Ceiling, ClientKey, Cost, Demand, Iops, Limits, Meters, NEVER, Share, Shares,
+    WaitQueue,
 };
 
 const KIB: u64 = 1 << 10;

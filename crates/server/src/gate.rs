@@ -1,10 +1,10 @@
-//! The gate of one volume: it admits requests under the volume's contract, and parks those that must
-//! wait.
+//! The gate of one volume: it admits requests under the volume's contract, and parks those that
+//! must wait.
 //!
-//! The arithmetic is in `weir-qos`: [`Meters`] on the fast path, [`WaitQueue`] for waiting requests.
-//! This module adds a lock, memory bounds, and the list of connections that stopped reading. It
-//! never sleeps: workers poll it when their timers fire. Volumes that share a budget are polled
-//! together, by the [`PoolGate`] of their pool.
+//! The arithmetic is in `weir-qos`: [`Meters`] on the fast path, [`WaitQueue`] for waiting
+//! requests. This module adds a lock, memory bounds, and the list of connections that stopped
+//! reading. It never sleeps: workers poll it when their timers fire. Volumes that share a budget
+//! are polled together, by the [`PoolGate`] of their pool.
 
 #[cfg(test)]
 mod hostile;
@@ -31,7 +31,9 @@ use poller::Poller;
 use shared::Member;
 use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
-use weir_qos::{Ceiling, ClientKey, Cost, Demand, Iops, Limits, Meters, Observed, Share, Step, WaitQueue};
+use weir_qos::{
+    Ceiling, ClientKey, Cost, Demand, Iops, Limits, Meters, Observed, Share, Step, WaitQueue,
+};
 
 /// The charge of a request, by its volume and its file.
 pub(crate) type Charged = weir_qos::Charged<ObjectKey>;
@@ -117,8 +119,8 @@ pub(crate) struct Gate<T> {
     limits_files: AtomicBool,
     total: Arc<ParkedTotal>,
     id: VolumeId,
-    /// The pool whose budget the volume shares, if any. Changed only under the lock of the gate; the
-    /// lock of the pool is taken before that.
+    /// The pool whose budget the volume shares, if any. Changed only under the lock of the gate;
+    /// the lock of the pool is taken before that.
     pool: ArcSwapOption<PoolGate<T>>,
     /// The time at which the volume joined the pool.
     joined: AtomicU64,
@@ -242,9 +244,9 @@ impl<T: Queued> Gate<T> {
         });
     }
 
-    /// Makes the volume share the budget of a pool from now on, or of none. Pump the pool afterwards,
-    /// and the volume itself if the result is true, which means that it left a pool. Called by one
-    /// thread at a time.
+    /// Makes the volume share the budget of a pool from now on, or of none. Pump the pool
+    /// afterwards, and the volume itself if the result is true, which means that it left a pool.
+    /// Called by one thread at a time.
     pub(crate) fn set_share(
         self: &Arc<Self>,
         with: Option<(&Arc<PoolGate<T>>, Share)>,
@@ -428,8 +430,8 @@ impl<T: Queued> Gate<T> {
         member.poller().unwrap_or(&self.poller).set_owner(worker);
     }
 
-    /// Resumes a connection that has room for replies again. True if its requests were stalled: poll
-    /// the gate.
+    /// Resumes a connection that has room for replies again. True if its requests were stalled:
+    /// poll the gate.
     pub(crate) fn resume_connection(&self, connection: ConnId, now: Mono) -> bool {
         self.locked(|mut member, waiting| {
             waiting.observed.until(now, &waiting.queue);
@@ -551,12 +553,13 @@ impl<T: Queued> Gate<T> {
         }
     }
 
-    /// Whether a connection of a client must stop reading because of the memory of waiting requests.
+    /// Whether a connection of a client must stop reading because of the memory of waiting
+    /// requests.
     ///
     /// Requests that wait for the volume drain at its rate, so their bound stops the connections of
     /// clients with an equal part of the memory or more, and never those of a client with less.
-    /// Throttled requests drain at the rate of their files, so they have a bound of their own, which
-    /// stops only connections with throttled requests.
+    /// Throttled requests drain at the rate of their files, so they have a bound of their own,
+    /// which stops only connections with throttled requests.
     fn is_full_for(&self, client: ClientKey, connection: u64, waiting: &Waiting<T>) -> bool {
         let Waiting { queue, pinned, .. } = waiting;
         let max = self.parked_max.load(Ordering::Relaxed);

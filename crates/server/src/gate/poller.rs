@@ -31,8 +31,8 @@ impl Poller {
         self.armed.fetch_min(at.0, Ordering::Relaxed) > at.0
     }
 
-    /// Notes that the timer for `at` fired. Only the earliest counts; a later one that was overtaken
-    /// fires for nothing.
+    /// Notes that the timer for `at` fired. Only the earliest counts; a later one that was
+    /// overtaken fires for nothing.
     pub(super) fn fired(&self, at: Mono) {
         let fired =
             self.armed.compare_exchange(at.0, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);

@@ -43,11 +43,7 @@ impl<T> Sharing<T> {
 impl<T: Queued> PoolGate<T> {
     /// A pool without volumes.
     pub(crate) fn new(budget: Limits) -> Self {
-        Self {
-            budget: Meters::new(budget),
-            sharing: Mutex::default(),
-            poller: Poller::default(),
-        }
+        Self { budget: Meters::new(budget), sharing: Mutex::default(), poller: Poller::default() }
     }
 
     /// Puts another budget in force for the next decision. Pump it afterwards.
