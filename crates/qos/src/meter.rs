@@ -52,13 +52,12 @@
 //! forward.
 
 use core::fmt;
-use core::hint;
 
 use weir_core::Mono;
 
 use crate::history::{BUCKET_NANOS, History, bucket_of, start_of};
 use crate::rate::BytesPerSecond;
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, spin_loop};
 
 /// The time of the next poll if only a new slice can help: the present one has expired or its rate
 /// is zero.
@@ -434,7 +433,7 @@ impl<N> Meter<N> {
     /// Serializes changes of the slice and the history.
     fn lock(&self) -> Changing<'_> {
         while self.changing.swap(true, Ordering::Acquire) {
-            hint::spin_loop();
+            spin_loop();
         }
         Changing(&self.changing)
     }
