@@ -5,7 +5,9 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Cost, Departure, Iops, Limits, Meters, Queue};
+use weir_qos::{
+    BytesPerSecond, ClientKey, Cost, Departure, Iops, Limits, Meters, Queue, Share, Shares,
+};
 
 const VOLUMES: usize = 10_000;
 const ACTIVE: usize = 1_000;
@@ -78,5 +80,36 @@ fn waiting(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, admission, waiting);
+/// The same for the only volume of a pool whose budget never binds.
+fn waiting_in_a_pool(criterion: &mut Criterion) {
+    let meters = Meters::new(Limits::of(BytesPerSecond::from_mib(16)));
+    let budget = Meters::new(Limits::of(BytesPerSecond(u64::MAX)));
+    let (mut queue, mut shares) = (Queue::new(), Shares::new());
+    shares.set(1, Share::default());
+    let push = |queue: &mut Queue<u32>, shares: &mut Shares, client: u32| {
+        if queue.push(&meters, ClientKey(client.into()), client.into(), COST, client) {
+            shares.again(&budget, 1);
+        }
+        shares.wake(&budget, 1);
+    };
+    for client in 0..40_u32 {
+        (0..32).for_each(|_| push(&mut queue, &mut shares, client));
+    }
+    let mut now = Mono::from_secs(1);
+    criterion.bench_function("release and park again, the same in a pool of one", |bench| {
+        let mut released = Vec::new();
+        bench.iter(|| {
+            now = Mono(now.0 + 488_282);
+            shares.poll(&budget, now, |_| {
+                queue.step(&meters, &budget, now, &mut |client, _| {
+                    released.push(client);
+                    Departure::Went
+                })
+            });
+            released.drain(..).for_each(|client| push(&mut queue, &mut shares, client));
+        });
+    });
+}
+
+criterion_group!(benches, admission, waiting, waiting_in_a_pool);
 criterion_main!(benches);

@@ -39,9 +39,9 @@
 //! moment and the lesser slack. That gives back less than the rule allows and never more. The
 //! distances grow with the age, up to 268 ms.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use weir_core::Mono;
+
+use crate::sync::{AtomicU64, Ordering};
 
 /// The exponent of a bucket's length in nanoseconds.
 const BUCKET_SHIFT: u32 = 17;

@@ -1,10 +1,12 @@
-//! Performance contracts: what a volume may use ([`contract`]), whether a request may go now
-//! ([`Meters`]), in which order those go that must wait ([`Queue`]), whether the contract is kept
-//! ([`verdict`]), and whether hardware is committed to more than it holds ([`admission`]).
+//! Performance contracts: what a volume may use ([`contract`]), whether a request is admitted now
+//! ([`Meters`]), the order of waiting requests ([`Queue`]), whether the contract is kept
+//! ([`verdict`]), and whether hardware is committed to more than it provides ([`admission`]).
 //!
-//! All of it is arithmetic over a [`Mono`](weir_core::Mono) handed in by the caller. What is *not*
-//! here: a clock, a sleep, a lock, a thread, and anything that knows what a request says. The
+//! The crate computes everything from a [`Mono`](weir_core::Mono) of the caller. What is *not*
+//! here: a clock, a sleep, a lock, a thread, and anything that knows the content of a request. The
 //! crate answers "now", "not before" or "refused, because"; the server does the waiting.
+//!
+//! Invariants are checked by `debug_assert!`; each module lists its own under *Assertions*.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
@@ -13,27 +15,29 @@ extern crate alloc;
 pub mod admission;
 pub mod burst;
 pub mod contract;
-pub mod files;
+mod fair_queue;
+pub mod file_limiter;
 mod history;
 pub mod limits;
-pub mod line;
 pub mod meter;
 pub mod meters;
 pub mod observed;
 pub mod queue;
 pub mod rate;
-mod round;
 pub mod shares;
+mod sync;
+mod two_limits;
 pub mod verdict;
+pub mod wait_queue;
 
 pub use admission::Admission;
 pub use contract::{Bought, Change, Demand, Floors, Infeasible, Level, Model, Pool, Qos};
-pub use files::{FileCharge, Files};
+pub use file_limiter::{FileCharge, FileLimiter};
 pub use limits::{Burst, Ceiling, Limits};
-pub use line::{Asks, Charged, Line};
 pub use meter::{Meter, NEVER, RateSlice};
 pub use meters::{Cost, Meters};
 pub use observed::Observed;
-pub use queue::{ClientKey, Departure, Queue, Step};
+pub use queue::{ClientKey, Departure, Entry, Queue, Step};
 pub use rate::{BytesPerSecond, Iops};
 pub use shares::{Share, Shares};
+pub use wait_queue::{Charged, Demand, WaitQueue};

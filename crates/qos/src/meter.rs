@@ -19,14 +19,15 @@
 //! 5 % of one second plus one largest request, 0.5 % of ten seconds plus one largest request. That
 //! holds from idle and under load alike, with nothing assumed about arrivals.
 //!
-//! While somebody waits nothing is lost as long as the waiter is asked about within 50 ms of its
-//! moment: lateness leaves `v` behind `now`, and the next charges start from `v`, not from `now`.
+//! While a request waits, no capacity is lost as long as the caller retries within 50 ms of the
+//! time that the meter named: lateness leaves `v` behind `now`, and the next charges start from
+//! `v`, not from `now`.
 //!
 //! # Refunds
 //!
-//! A request that moved less than it was charged for gives the rest back. That lowers `v`, but
-//! never below what it would be without that charge: see `history.rs`. So the bound holds for
-//! whatever is charged and not given back, in any order of charges and refunds.
+//! A request that transferred less than it was charged for is refunded the rest. A refund lowers
+//! `v`, but never below its value without that charge: see `history.rs`. So the bound holds for all
+//! charges that are not refunded, in any order of charges and refunds.
 //!
 //! # Why the credit is 50 ms, and not one largest request where that is more
 //!
@@ -37,29 +38,42 @@
 //!
 //! # Precision and range
 //!
-//! Time is kept in eighths of a nanosecond, 61 bits: 9.1 years from the clock's origin. Charges
-//! are rounded up, so a meter never gives more than its rate; what it gives less is at most 1/8 ns
-//! per request (0.03 % for 4 KiB at 10 GiB/s, 0.0002 % for 8 KiB at 128 MiB/s).
+//! Time is kept in eighths of a nanosecond, 61 bits: 9.1 years. Charges are rounded up, so a meter
+//! never grants more than its rate; its error is at most 1/8 ns per request (0.03 % for 4 KiB at
+//! 10 GiB/s, 0.0002 % for 8 KiB at 128 MiB/s). Virtual time begins `ORIGIN_NANOS` before the
+//! caller's clock does, so that a new meter starts with its full savings.
 //!
 //! A clock that jumps back leaves `v` ahead, so the volume waits for the clock to catch up; one
 //! that jumps ahead yields the 50 ms and no more.
+//!
+//! # Assertions
+//!
+//! `debug_assert!` checks that a charge never moves `v` back and that a refund never moves it
+//! forward.
 
 use core::fmt;
-use core::hint;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use weir_core::Mono;
 
 use crate::history::{BUCKET_NANOS, History, bucket_of, start_of};
 use crate::rate::BytesPerSecond;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, spin_loop};
 
-/// The answer to "when shall I ask again?" if only a new slice can help: the present one has
-/// expired or its rate is zero.
+/// The time of the next poll if only a new slice can help: the present one has expired or its rate
+/// is zero.
 pub const NEVER: Mono = Mono(u64::MAX);
 
 /// The lag that the virtual time of an idle volume may have, in nanoseconds: 50 ms. Credits for
 /// bursts lag further (see [`Meters`](crate::Meters)).
 pub const CATCH_UP_NANOS: u64 = 50_000_000;
+
+/// The distance from the origin of virtual time to that of the caller's clock, in nanoseconds: 11
+/// days. It is more than any slice saves: credits for an hour of bursts take at most 2.4 hours to
+/// earn.
+const ORIGIN_NANOS: u64 = 1_000_000_000_000_000;
+
+/// The end of the range of the caller's clock, in nanoseconds.
+const NOW_MAX: u64 = Word::TICKS_MAX / TICKS_PER_NANO - ORIGIN_NANOS;
 
 const TICKS_PER_NANO: u64 = 8;
 const TICKS_PER_SECOND: u64 = 1_000_000_000 * TICKS_PER_NANO;
@@ -88,26 +102,21 @@ impl RateSlice {
 /// The meter of one limit, shared by all threads. See the [module](self) for its rule.
 ///
 /// All that an admission reads fills one cache line of its own, so meters never disturb each other.
+/// `N` is data of the meter's owner that an admission reads too; it takes what is left of the line,
+/// which is at most three bytes.
 #[repr(C, align(64))]
-pub struct Meter {
+pub struct Meter<N = ()> {
     /// A [`Word`].
     word: AtomicU64,
     /// The slice in force is the one that the word's generation selects; the other is written to
     /// prepare a change.
     slices: [Slot; 2],
-    /// Held while the slice or the history changes, so that changes come one after another.
-    changing: AtomicBool,
-    /// Whether other meters bind beside this one; here, because this line is loaded anyway.
-    company: AtomicBool,
-    /// Whether the budget of a pool binds beside this volume's own limits; here for the same
-    /// reason.
-    shared: AtomicBool,
-    /// A charge was taken back: a request that was refused meanwhile may go sooner than it was
-    /// told.
-    took_back: AtomicBool,
     /// The newest bucket of the history, as far as 32 bits go: an admission in the same one has
     /// nothing to note.
     bucket: AtomicU32,
+    /// Held while the slice or the history changes, so that changes come one after another.
+    changing: AtomicBool,
+    neighbour: N,
     history: History,
 }
 
@@ -146,8 +155,8 @@ impl Slot {
     }
 }
 
-/// Virtual time in ticks, the generation of the slice it is counted in (two bits), and whether
-/// somebody waits (one bit), in one word so that an admission can't miss a change of any of them.
+/// Virtual time in ticks, the generation of the slice it is counted in (two bits), and whether a
+/// request waits (one bit), in one word so that an admission can't miss a change of any of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Word(u64);
 
@@ -182,9 +191,16 @@ impl Word {
 }
 
 impl Meter {
-    /// A meter that starts with its full catch-up credit.
+    /// A meter that starts with all that its slice saves.
     #[must_use]
     pub fn new(slice: RateSlice) -> Self {
+        Self::beside(slice, ())
+    }
+}
+
+impl<N> Meter<N> {
+    /// A [new](Meter::new) meter whose owner keeps `neighbour` beside it.
+    pub(crate) fn beside(slice: RateSlice, neighbour: N) -> Self {
         let slots = [(); 2].map(|()| Slot {
             rate: AtomicU64::new(1),
             expires: AtomicU64::new(0),
@@ -194,16 +210,19 @@ impl Meter {
         Self {
             word: AtomicU64::new(0),
             slices: slots,
+            bucket: AtomicU32::new(u32::MAX),
             changing: AtomicBool::new(false),
-            company: AtomicBool::new(false),
-            shared: AtomicBool::new(false),
-            took_back: AtomicBool::new(false),
-            bucket: AtomicU32::new(0),
+            neighbour,
             history: History::default(),
         }
     }
 
-    /// Admits a request of `cost` bytes and charges it, if nobody waits and the rate allows it
+    /// The data of the meter's owner.
+    pub(crate) const fn neighbour(&self) -> &N {
+        &self.neighbour
+    }
+
+    /// Admits a request of `cost` bytes and charges it, if no request waits and the rate allows it
     /// now. On `false` nothing was charged: put the request into the volume's [`Queue`].
     ///
     /// Any number of threads may call at once; together they never get more than one would.
@@ -214,7 +233,7 @@ impl Meter {
         self.try_take_held(cost, now, 0)
     }
 
-    /// Takes `cost` where the virtual time may lag by `held_nanos` more than otherwise.
+    /// Like [`try_take`](Self::try_take), but the virtual time may lag by `held_nanos` more.
     pub(crate) fn try_take_held(&self, cost: u64, now: Mono, held_nanos: u64) -> bool {
         let held = held_nanos.saturating_mul(TICKS_PER_NANO);
         self.note(now, held);
@@ -229,8 +248,8 @@ impl Meter {
         false
     }
 
-    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is; on refusal says when to
-    /// ask again. The virtual time may lag by `held_nanos` more than otherwise.
+    /// Like [`try_take`](Self::try_take) for the waiting request whose turn it is; a refusal names
+    /// the time to retry. The virtual time may lag by `held_nanos` more.
     pub(crate) fn take_waiting(&self, cost: u64, now: Mono, held_nanos: u64) -> Result<(), Mono> {
         let held = held_nanos.saturating_mul(TICKS_PER_NANO);
         self.note(now, held);
@@ -244,14 +263,15 @@ impl Meter {
         }
     }
 
-    /// Gives back at `now` `cost` bytes of a charge that was made at `charged_at`: the request
-    /// moved less than it was charged for (a failed operation, a READ past the end of the file).
+    /// Refunds at `now` `cost` bytes of a charge that was made at `charged_at`: the request
+    /// transferred less than it was charged for (a failed operation, a READ past the end of the
+    /// file).
     ///
-    /// The meter is never better off than if the charge had not been made, so nothing is gained by
-    /// keeping charges and giving them back late or together. A charge that is given back after
-    /// less than 131 µs is given back whole, an older one as far as its time isn't lost already; of
-    /// either 131 µs of the rate may be kept back, a charge of this moment excepted. Ask the queue
-    /// again afterwards: a waiter may go earlier now.
+    /// The refund never leaves the meter better off than without the charge, so a client gains
+    /// nothing by holding charges and returning them late or together. A charge that is refunded
+    /// within 131 µs is refunded whole, an older one as far as its time has not expired; of either,
+    /// 131 µs of the rate may be withheld, unless the charge was made at `now`. Poll the queue
+    /// afterwards: a waiting request may be admitted earlier now.
     pub fn refund(&self, cost: u64, charged_at: Mono, now: Mono) {
         let _changing = self.lock();
         let (bucket, mut word) = (bucket_of(charged_at), self.load());
@@ -260,23 +280,12 @@ impl Meter {
         let ticks = self.history.refund(bucket, ticks, length, charged_at == now);
         loop {
             let next = word.at(word.ticks().saturating_sub(ticks));
+            debug_assert!(next.ticks() <= word.ticks(), "a refund lowers the virtual time");
             match self.replace(word, next) {
                 Ok(()) => return,
                 Err(found) => word = found,
             }
         }
-    }
-
-    /// Gives back a whole charge that was made at the same moment `now`, and remembers it for
-    /// [`took_back`](Self::took_back).
-    pub(crate) fn take_back(&self, cost: u64, now: Mono) {
-        self.refund(cost, now, now);
-        self.took_back.store(true, Ordering::Release);
-    }
-
-    /// Whether a charge was taken back since this was last asked.
-    pub(crate) fn took_back(&self) -> bool {
-        self.took_back.swap(false, Ordering::AcqRel)
     }
 
     /// Puts another rate in force, or renews a lease: the next decision is made by `slice`.
@@ -286,8 +295,8 @@ impl Meter {
     /// after a second. Likewise an unused credit keeps its bytes (at most 50 ms at the old rate,
     /// and never more than 50 ms at the new).
     ///
-    /// Ask the queue again afterwards: the moment it named belongs to the old rate. A slice of
-    /// rate zero admits nothing; what is owed is kept in bytes for the next slice.
+    /// Poll the queue afterwards: the time it named belongs to the old rate. A slice of rate zero
+    /// admits nothing; the debt is kept in bytes for the next slice.
     pub fn set_slice(&self, slice: RateSlice, now: Mono) {
         let _changing = self.lock();
         let mut word = self.load();
@@ -316,8 +325,8 @@ impl Meter {
         narrow(u128::from(beyond) * u128::from(slot.rate()) / u128::from(TICKS_PER_SECOND))
     }
 
-    /// Sets what is saved up at `now` beyond the 50 ms, in bytes. No more counts than the slice in
-    /// force saves.
+    /// Sets the savings at `now` beyond the 50 ms, in bytes. Savings above the maximum of the slice
+    /// in force do not count.
     pub(crate) fn save(&self, bytes: u64, now: Mono) {
         let _changing = self.lock();
         self.history.clear();
@@ -360,27 +369,7 @@ impl Meter {
         word.ticks().saturating_add(saved) <= ticks_at(now)
     }
 
-    /// Whether other meters bind beside this one.
-    pub(crate) fn has_company(&self) -> bool {
-        self.company.load(Ordering::Relaxed)
-    }
-
-    /// Says whether other meters bind beside this one.
-    pub(crate) fn set_company(&self, company: bool) {
-        self.company.store(company, Ordering::Relaxed);
-    }
-
-    /// Whether the budget of a pool binds beside this volume's own limits.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.shared.load(Ordering::Relaxed)
-    }
-
-    /// Says whether the budget of a pool binds beside this volume's own limits.
-    pub(crate) fn set_shared(&self, shared: bool) {
-        self.shared.store(shared, Ordering::Relaxed);
-    }
-
-    /// Whether somebody waits, so that the rate is what holds the volume back at this moment.
+    /// Whether a request waits, so that the rate limits the volume at present.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.load().waiting()
@@ -395,13 +384,13 @@ impl Meter {
         }
     }
 
-    /// Whether what was admitted is paid for later here than it is at `other`.
-    pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
+    /// Whether the admitted charges of this meter are paid for later than those of `other`.
+    pub(crate) fn is_ahead_of<M>(&self, other: &Meter<M>) -> bool {
         self.load().ticks() > other.load().ticks()
     }
 
     /// The word after charging `cost`, with a virtual time that may lag by `held` ticks more than
-    /// the slice saves, or when to ask again.
+    /// the slice saves, or the time to retry.
     fn charged(&self, word: Word, cost: u64, now: Mono, held: u64) -> Result<Word, Mono> {
         let slot = &self.slices[word.slot()];
         if now.0 >= slot.expires.load(Ordering::Relaxed) {
@@ -409,11 +398,13 @@ impl Meter {
         }
         let now_ticks = ticks_at(now);
         if word.ticks() > now_ticks {
-            return Err(Mono(word.ticks().div_ceil(TICKS_PER_NANO)));
+            return Err(mono_at(word.ticks()));
         }
         let lag = slot.saved_ticks().saturating_add(held);
         let from = word.ticks().max(now_ticks.saturating_sub(lag));
-        Ok(word.at(from.saturating_add(ticks_of(cost, slot.rate()))))
+        let next = word.at(from.saturating_add(ticks_of(cost, slot.rate())));
+        debug_assert!(next.ticks() >= word.ticks(), "a charge moves the virtual time forward");
+        Ok(next)
     }
 
     /// Notes in the history that a bucket begins, if `now` is in another bucket than the last
@@ -439,10 +430,10 @@ impl Meter {
         self.bucket.store(low(bucket), Ordering::Relaxed);
     }
 
-    /// Changes of the slice and the history come one after another.
+    /// Serializes changes of the slice and the history.
     fn lock(&self) -> Changing<'_> {
         while self.changing.swap(true, Ordering::Acquire) {
-            hint::spin_loop();
+            spin_loop();
         }
         Changing(&self.changing)
     }
@@ -453,11 +444,11 @@ impl Meter {
 
     /// Replaces the word if it is still `from`.
     ///
-    /// Acquire and release on both sides order the slot accesses around it: whoever replaces a
-    /// word of generation `g` has read the slot of `g` and nothing later, because that slot is
+    /// Acquire and release on both sides order the slot accesses around it: a thread that replaces
+    /// a word of generation `g` has read the slot of `g` and nothing later, because that slot is
     /// written again only after the word has moved to `g + 1`. A wrap of the two generation bits
-    /// would take four changes of contract between the load and here, with the time unmoved, and
-    /// would charge that one request at an older rate.
+    /// would take four changes of contract between the load and this exchange, with the virtual
+    /// time unmoved, and would charge that one request at an older rate.
     fn replace(&self, from: Word, to: Word) -> Result<(), Word> {
         self.word
             .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
@@ -475,20 +466,25 @@ impl Drop for Changing<'_> {
     }
 }
 
-impl fmt::Debug for Meter {
+impl<N> fmt::Debug for Meter<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.load();
         f.debug_struct("Meter")
-            .field("virtual_time_nanos", &(word.ticks() / TICKS_PER_NANO))
+            .field("virtual_time", &mono_at(word.ticks()))
             .field("waiting", &word.waiting())
             .field("slice", &self.slices[word.slot()])
             .finish_non_exhaustive()
     }
 }
 
-/// `now` in ticks, capped at the end of the range.
+/// The virtual time at `now`, capped at the end of the range.
 fn ticks_at(now: Mono) -> u64 {
-    now.0.saturating_mul(TICKS_PER_NANO).min(Word::TICKS_MAX)
+    (now.0.min(NOW_MAX) + ORIGIN_NANOS) * TICKS_PER_NANO
+}
+
+/// The moment of a virtual time, rounded up.
+fn mono_at(ticks: u64) -> Mono {
+    Mono(ticks.div_ceil(TICKS_PER_NANO).saturating_sub(ORIGIN_NANOS))
 }
 
 /// The time that `cost` bytes take at `rate`, in ticks, rounded up.

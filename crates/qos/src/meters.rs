@@ -1,62 +1,58 @@
-//! All that a volume's requests are charged to: bytes, and operations where its contract counts
-//! them. The tightest binds: a request goes when every meter lets it, and is charged to all of
-//! them.
+//! The meters of one volume: bytes, and operations where its contract counts them. The tightest
+//! limit binds: a request goes when every meter admits it, and is charged to all of them.
 //!
 //! # What it guarantees
 //!
-//! Each [`Meter`] keeps its own rule on the fast path, whatever the others do, so where nobody
-//! waited no window gets more than any of them permits.
+//! On the fast path each [`Meter`] keeps its own rule independent of the others, so while no
+//! request waits, no window gets more than any meter permits.
 //!
-//! While somebody waits, one meter may hold up the other: 1 MiB at 4 MiB/s is paid for in 250 ms,
-//! and nothing goes in them, though operations would be allowed. Time in which somebody waited
-//! isn't idle time. So while somebody waits, and operations are counted, a meter may lag by 50 ms
-//! and, until 50 ms after *the other* has refused anybody, by the longest time for which either did
-//! since the queue was last empty. A request goes when all is paid for that went before it, so that
-//! is at most the time that the slower meter takes for one largest request. A client with one
-//! request at a time empties the queue with each, and what it was held up for is for the next ones:
-//! so the same holds on the fast path, and for the next who waits, for 50 ms after the queue has
-//! run empty.
+//! While requests are queued, one limit may block the queue although the other would admit a
+//! request: 1 MiB at 4 MiB/s is paid for in 250 ms. Such delays must not count as idle time of the
+//! other meter. So if both limits are set, the lag of each meter is extended from 50 ms to the
+//! longest delay that either has imposed ([`two_limits`](crate::two_limits)). A request goes when
+//! all charges before it are paid for, so a delay is at most the time that the slower meter takes
+//! for one largest request.
 //!
 //! Let `r` be a meter's rate, `L` its largest request, and `T` the longest time in which any of the
 //! meters pays for one request. By the argument of [`meter`](crate::meter) at most `r · (b − a) + r
-//! · (50 ms + T) + L` go in any window `(a, b]`, and where the other meter never binds what it is
-//! without that: at most `r · (b − a) + r · 50 ms + L`. Where both meters bind by turns at least
-//! one is used up, as long as what one holds up is not more than that in a row; see
-//! [`Queue`](crate::Queue) for the order.
+//! · (50 ms + T) + L` go in any window `(a, b]`, and `r · (b − a) + r · 50 ms + L` where the other
+//! meter never binds. If both limits bind alternately, at least one is used up, as long as no delay
+//! exceeds the extension; see [`Queue`](crate::Queue) for the order.
 //!
 //! # Credits
 //!
-//! Operations that come in bursts are charged twice: to a meter of the rate of bursts, and to one
-//! of the base rate that saves up unused operations, as far as credits may be saved. So credits are
-//! earned while less than the base rate is used, and one is spent for each operation beyond it; if
-//! there are none left, the base rate binds.
+//! Operations with bursts are charged twice: to a meter of the burst rate, and to one of the base
+//! rate that saves unused operations up to the maximum of credits. So credits are earned while less
+//! than the base rate is used, and each operation above it spends one; without credits, the base
+//! rate binds.
 //!
 //! # What it costs
 //!
-//! A volume whose contract counts no operations pays for one atomic word, as it did before there
-//! was anything else to charge: whether there is more stands in the cache line of that word.
+//! A volume whose contract counts no operations pays for one atomic word: the flags that tell
+//! whether there is more to charge are in the cache line of that word.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use weir_core::Mono;
 
 use crate::limits::{Burst, Limits};
-use crate::meter::{CATCH_UP_NANOS, Meter, NEVER, RateSlice};
+use crate::meter::{CATCH_UP_NANOS, Meter, RateSlice};
 use crate::rate::{BytesPerSecond, Iops};
+use crate::sync::{AtomicU8, Ordering};
+use crate::two_limits::{CatchUp, Refusal, Resource, TwoLimits, Weight};
 
 /// The charge of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Payload, in bytes.
     pub bytes: u64,
-    /// READs and WRITEs are one operation each, and others where the model counts them; what is
-    /// free counts none.
+    /// A READ or WRITE is one operation, and others are where the model counts them; a free request
+    /// is none.
     pub operations: u64,
 }
 
 impl Cost {
-    /// Nothing at all.
+    /// No charge.
     pub const ZERO: Self = Self { bytes: 0, operations: 0 };
 
     /// One operation that moves `bytes`.
@@ -72,152 +68,87 @@ impl Cost {
     }
 }
 
-/// The resource that a request takes more of, by the time that the contract has for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// Bytes, or as much of either.
-    Bytes = 0,
-    /// Operations.
-    Operations = 1,
-}
-
-/// The part of the contract that a request takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Weight {
-    /// The bytes.
-    pub(crate) bytes: u64,
-    /// The resource that the request takes more of.
-    pub(crate) kind: Kind,
-}
-
 /// The most that one operation weighs, in bytes: as shares are sums of weights, they stay exact for
 /// longer than any server runs, whatever the limits are.
 const OPERATION_WEIGHT_MAX: u64 = 1 << 24;
 
 /// The meters of one volume, shared by all threads.
 pub struct Meters {
-    bytes: Meter,
-    /// Charged only while the other says that it has company. A meter counts units; here an
-    /// operation is one.
+    bytes: Meter<Flags>,
+    /// A meter counts units; here an operation is one. Charged only if operations are counted.
     operations: Meter,
-    /// Charged only while that says that it has company.
+    /// Charged only if operations come in bursts.
     credits: Meter,
-    held: Held,
+    two_limits: TwoLimits,
 }
 
-/// The lag that meters may have behind their 50 ms: the time that one has held up the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lag {
-    /// The longest time for which either refused anybody, in nanoseconds.
-    pub(crate) longest: u64,
-    /// Time until which each meter refused the last request, in nanoseconds.
-    bytes_until: u64,
-    operations_until: u64,
-}
-
-impl Lag {
-    /// No lag.
-    pub(crate) const ZERO: Self = Self { longest: 0, bytes_until: 0, operations_until: 0 };
-
-    /// Notes a refusal at `now`.
-    pub(crate) fn refused(&mut self, refusal: Refusal, now: Mono) {
-        let Refusal { until, by } = refusal;
-        if until == NEVER {
-            return;
-        }
-        self.longest = self.longest.max(until.0.saturating_sub(now.0));
-        match by {
-            Kind::Bytes => self.bytes_until = until.0,
-            Kind::Operations => self.operations_until = until.0,
-        }
-    }
-
-    /// Both together.
-    pub(crate) fn with(self, other: Self) -> Self {
-        Self {
-            longest: self.longest.max(other.longest),
-            bytes_until: self.bytes_until.max(other.bytes_until),
-            operations_until: self.operations_until.max(other.operations_until),
-        }
-    }
-
-    /// The lag of the meter of bytes: none unless the other has just held it up.
-    pub(crate) fn of_bytes(self, now: Mono) -> u64 {
-        self.after(self.operations_until, now)
-    }
-
-    /// The lag of the meter of operations.
-    pub(crate) fn of_operations(self, now: Mono) -> u64 {
-        self.after(self.bytes_until, now)
-    }
-
-    fn after(self, until: u64, now: Mono) -> u64 {
-        if now.0 <= until.saturating_add(CATCH_UP_NANOS) { self.longest } else { 0 }
-    }
-}
-
-/// The refusal of the waiter whose turn it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    /// Time to ask again.
-    pub(crate) until: Mono,
-    /// The meter that refused.
-    pub(crate) by: Kind,
-}
-
-/// For how long one meter held up the other when somebody last waited, and until when that counts:
-/// a moment after the queue has run empty those who waited are about to ask again.
+/// Facts about a volume that an admission reads. They are kept beside its meter of bytes, whose
+/// cache line is loaded anyway.
 #[derive(Debug, Default)]
-struct Held {
-    longest: AtomicU64,
-    bytes_until: AtomicU64,
-    operations_until: AtomicU64,
-    until: AtomicU64,
-}
+struct Flags(AtomicU8);
 
-/// The meter of credits starts as if it had been idle for so long, so that it can start full: 11
-/// days, where an hour at full speed is what is ever saved up, and that in 2.4 hours.
-const IDLE_NANOS: u64 = 1_000_000_000_000_000;
+impl Flags {
+    /// Operations are limited too.
+    const COUNTS_OPERATIONS: u8 = 1;
+    /// The operations come in bursts, as long as there are credits.
+    const BURSTS: u8 = 2;
+    /// The volume shares the budget of its pool.
+    const SHARED: u8 = 4;
+    /// A charge was taken back: a request that was refused meanwhile may be admitted earlier than
+    /// it was told.
+    const TOOK_BACK: u8 = 8;
+
+    fn has(&self, flag: u8) -> bool {
+        self.0.load(Ordering::Relaxed) & flag != 0
+    }
+
+    fn set(&self, flag: u8, on: bool) {
+        match on {
+            true => self.0.fetch_or(flag, Ordering::Release),
+            false => self.0.fetch_and(!flag, Ordering::Release),
+        };
+    }
+}
 
 impl Meters {
     /// Meters that start with their full catch-up credit, and with full credits for bursts.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let meters = Self {
-            bytes: Meter::new(RateSlice::owned(limits.rate)),
+            bytes: Meter::beside(RateSlice::owned(limits.rate), Flags::default()),
             operations: Meter::new(operations(limits.iops)),
             credits: Meter::new(credits(limits.burst)),
-            held: Held::default(),
+            two_limits: TwoLimits::default(),
         };
-        meters.bytes.set_company(limits.iops.is_some());
-        meters.operations.set_company(limits.burst.is_some());
+        meters.flag(Flags::COUNTS_OPERATIONS, limits.iops.is_some());
+        meters.flag(Flags::BURSTS, limits.burst.is_some());
         meters
     }
 
-    /// Admits a request and charges it, if nobody waits and all limits allow it now. Says what it
-    /// was charged, which is what may be [refunded](Self::refund): no operations where they are not
-    /// counted. On `None` nothing is charged: put the request into the volume's
+    /// Admits a request and charges it, if no request waits and all limits allow it now. Returns
+    /// the charge, which is the most that may be [refunded](Self::refund): no operations where they
+    /// are not counted. On `None` nothing is charged: put the request into the volume's
     /// [`Queue`](crate::Queue).
     ///
     /// Any number of threads may call at once; together they never get more than one would.
     #[must_use]
     pub fn try_take(&self, cost: Cost, now: Mono) -> Option<Cost> {
-        if !self.bytes.has_company() {
+        if !self.counts_operations() {
             return self.bytes.try_take(cost.bytes, now).then(|| cost.uncounted());
         }
-        let held = self.held(now);
-        if !self.bytes.try_take_held(cost.bytes, now, held.of_bytes(now)) {
+        let catch_up = self.catch_up(now);
+        if !self.bytes.try_take_held(cost.bytes, now, catch_up.bytes) {
             return None;
         }
-        let rest = self.take_operations(cost.operations, now, held.of_operations(now));
+        let rest = self.take_operations(cost.operations, now, catch_up.operations);
         if rest.is_err() {
-            self.bytes.take_back(cost.bytes, now);
+            self.take_back(cost.bytes, now);
         }
         rest.is_ok().then_some(cost)
     }
 
-    /// Like [`try_take`](Self::try_take) for a volume that shares the `budget` of its pool: that
-    /// has to let the request go too, and is charged it.
+    /// Like [`try_take`](Self::try_take) for a volume that shares the `budget` of its pool, which
+    /// must admit the request too and is charged as well.
     #[must_use]
     pub fn try_take_with(&self, budget: &Self, cost: Cost, now: Mono) -> Option<Cost> {
         let charged = self.try_take(cost, now)?;
@@ -225,165 +156,177 @@ impl Meters {
             return Some(charged);
         }
         self.refund(Cost { bytes: 0, ..charged }, now, now);
-        self.bytes.take_back(charged.bytes, now);
+        self.take_back(charged.bytes, now);
         None
     }
 
-    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is, when meters may `lag` by
-    /// so much.
-    pub(crate) fn take_waiting(&self, cost: Cost, now: Mono, lag: Lag) -> Result<Cost, Refusal> {
-        let by = |by| move |until| Refusal { until, by };
-        if !self.bytes.has_company() {
+    /// Like [`try_take`](Self::try_take) for the waiting request whose turn it is.
+    ///
+    /// # Errors
+    /// The time to retry, and the meter that refused.
+    pub(crate) fn take_waiting(&self, cost: Cost, now: Mono) -> Result<Cost, Refusal> {
+        if !self.counts_operations() {
             let taken = self.bytes.take_waiting(cost.bytes, now, 0);
-            return taken.map(|()| cost.uncounted()).map_err(by(Kind::Bytes));
+            let refused = |until| Refusal { until, by: Resource::Bytes };
+            return taken.map(|()| cost.uncounted()).map_err(refused);
         }
-        self.bytes.take_waiting(cost.bytes, now, lag.of_bytes(now)).map_err(by(Kind::Bytes))?;
-        let rest = self.take_operations(cost.operations, now, lag.of_operations(now));
-        if rest.is_err() {
-            // Newcomers are refused anyway while somebody waits.
-            self.bytes.refund(cost.bytes, now, now);
+        let catch_up = self.catch_up(now);
+        let taken = self.bytes.take_waiting(cost.bytes, now, catch_up.bytes);
+        let taken = taken.map_err(|until| Refusal { until, by: Resource::Bytes }).and_then(|()| {
+            self.take_operations(cost.operations, now, catch_up.operations).map_err(|until| {
+                // The fast path is closed, so no other thread was refused meanwhile.
+                self.bytes.refund(cost.bytes, now, now);
+                Refusal { until, by: Resource::Operations }
+            })
+        });
+        if let Err(refusal) = taken {
+            self.two_limits.refused(refusal, now);
         }
-        rest.map(|()| cost).map_err(by(Kind::Operations))
+        taken.map(|()| cost)
     }
 
-    /// Charges the operations of a request that was charged its bytes; on refusal says when to ask
-    /// again.
+    /// Charges the operations of a request whose bytes were charged; a refusal names the time to
+    /// retry.
     fn take_operations(&self, operations: u64, now: Mono, held_nanos: u64) -> Result<(), Mono> {
         self.operations.take_waiting(operations, now, held_nanos)?;
-        if !self.operations.has_company() {
+        if !self.flags().has(Flags::BURSTS) {
             return Ok(());
         }
-        self.credits.take_waiting(operations, idled(now), 0).map_err(|again| {
-            self.operations.refund(operations, now, now);
-            match again {
-                NEVER => NEVER,
-                again => Mono(again.0.saturating_sub(IDLE_NANOS)),
-            }
+        let taken = self.credits.take_waiting(operations, now, 0);
+        taken.inspect_err(|_| self.operations.refund(operations, now, now))
+    }
+
+    /// The extension of each meter's lag beyond its 50 ms at `now`; none if only bytes are limited.
+    pub(crate) fn catch_up(&self, now: Mono) -> CatchUp {
+        match self.counts_operations() {
+            true => self.two_limits.catch_up(now),
+            false => CatchUp::default(),
+        }
+    }
+
+    /// The resource that the next waiting request should take more of, if two limits bind
+    /// alternately: the less used one.
+    pub(crate) fn preferred(&self, now: Mono) -> Option<Resource> {
+        let alternate = self.counts_operations() && self.two_limits.must_alternate(now);
+        alternate.then(|| match self.bytes.is_ahead_of(&self.operations) {
+            true => Resource::Operations,
+            false => Resource::Bytes,
         })
     }
 
-    /// The lag that meters had before the queue last ran empty, for 50 ms after that; none where
-    /// bytes alone are limited.
-    pub(crate) fn held(&self, now: Mono) -> Lag {
-        let Held { longest, bytes_until, operations_until, until } = &self.held;
-        if !self.bytes.has_company() || now.0 >= until.load(Ordering::Acquire) {
-            return Lag::ZERO;
-        }
-        Lag {
-            longest: longest.load(Ordering::Relaxed),
-            bytes_until: bytes_until.load(Ordering::Relaxed),
-            operations_until: operations_until.load(Ordering::Relaxed),
-        }
+    /// Refunds a charge of bytes that was made at `now` on the fast path, and notes that for
+    /// [`took_back`](Self::took_back).
+    fn take_back(&self, bytes: u64, now: Mono) {
+        self.bytes.refund(bytes, now, now);
+        self.flag(Flags::TOOK_BACK, true);
     }
 
-    /// The queue ran empty, and meters could `lag` by so much since it last was.
-    pub(crate) fn keep_held(&self, lag: Lag, now: Mono) {
-        if lag != Lag::ZERO && self.bytes.has_company() {
-            self.held.longest.store(lag.longest, Ordering::Relaxed);
-            self.held.bytes_until.store(lag.bytes_until, Ordering::Relaxed);
-            self.held.operations_until.store(lag.operations_until, Ordering::Relaxed);
-            self.held.until.store(now.0.saturating_add(CATCH_UP_NANOS), Ordering::Release);
-        }
-    }
-
-    /// Whether a newcomer was charged and got it back since this was last asked: whoever was
-    /// refused meanwhile may go sooner than it was told. The queue asks this too, when the newcomer
-    /// is put into it.
+    /// Whether a charge was taken back since the last call: a request that was refused meanwhile
+    /// may be admitted earlier than it was told. A push to the queue checks this too.
     #[must_use]
     pub fn took_back(&self) -> bool {
-        self.bytes.took_back()
+        let took_back = self.flags().has(Flags::TOOK_BACK);
+        took_back
+            && self.flags().0.fetch_and(!Flags::TOOK_BACK, Ordering::AcqRel) & Flags::TOOK_BACK != 0
     }
 
-    /// Gives back at `now` what a request was charged at `charged_at`, as
-    /// [`try_take`](Self::try_take) or the queue said, and did not use: the bytes that it didn't
-    /// move, and the operation if it failed. See [`Meter::refund`].
+    /// Refunds at `now` the unused part of a charge that [`try_take`](Self::try_take) or the queue
+    /// made at `charged_at`: the bytes that the request didn't transfer, and the operation if it
+    /// failed. See [`Meter::refund`].
     pub fn refund(&self, cost: Cost, charged_at: Mono, now: Mono) {
         if cost.bytes > 0 {
             self.bytes.refund(cost.bytes, charged_at, now);
         }
         if cost.operations > 0 {
             self.operations.refund(cost.operations, charged_at, now);
-            if self.operations.has_company() {
-                self.credits.refund(cost.operations, idled(charged_at), idled(now));
+            if self.flags().has(Flags::BURSTS) {
+                self.credits.refund(cost.operations, charged_at, now);
             }
         }
     }
 
-    /// Bytes let through by `now` that the limit has not yielded yet, never much more than one
+    /// Bytes admitted by `now` that the limit has not yielded yet, never much more than one
     /// request.
     #[must_use]
     pub fn owed_bytes(&self, now: Mono) -> u64 {
         self.bytes.owed(now)
     }
 
-    /// The credits that are left for bursts; none where operations don't come in bursts.
+    /// The remaining credits for bursts; none if operations don't come in bursts.
     #[must_use]
     pub fn credits(&self, now: Mono) -> Option<u64> {
-        self.operations.has_company().then(|| self.credits.saved(idled(now)))
+        self.flags().has(Flags::BURSTS).then(|| self.credits.saved(now))
     }
 
-    /// Sets the credits that are left, as they were when they were last kept. To be called before
-    /// anybody is let through, or what was owed then is forgotten.
+    /// Restores saved credits. Call this before the first request is admitted, because it forgets
+    /// all debts.
     pub fn set_credits(&self, credits: u64, now: Mono) {
-        self.credits.save(credits, idled(now));
+        self.credits.save(credits, now);
     }
 
-    /// Puts other limits in force: the next decision is made by them. What is owed stays owed in
-    /// bytes and operations, and credits stay credits, as far as the new limits keep so many; where
-    /// operations come in bursts from now on, credits are full; see [`Meter::set_slice`].
-    /// Operations that were not counted until now owe nothing.
+    /// Puts other limits in force for the next decision. Debts remain in bytes and operations, and
+    /// credits remain up to the new maximum; if operations come in bursts from now on, credits are
+    /// full; see [`Meter::set_slice`]. Operations that were not counted before owe nothing.
     ///
-    /// Tell the queue ([`reweigh`](crate::Queue::reweigh)) and ask it again afterwards.
+    /// [Reweigh](crate::Queue::reweigh) and poll the queue afterwards.
     pub fn set(&self, limits: Limits, now: Mono) {
-        // The lag was as long as the old limits took.
-        self.held.until.store(0, Ordering::Release);
+        // These delays are those of the old limits.
+        self.two_limits.clear();
         if limits.iops.is_some() {
             self.operations.set_slice(operations(limits.iops), now);
         }
         if let Some(burst) = limits.burst {
-            self.credits.set_slice(credits(limits.burst), idled(now));
-            if !self.operations.has_company() {
+            self.credits.set_slice(credits(limits.burst), now);
+            if !self.flags().has(Flags::BURSTS) {
                 self.set_credits(burst.credits, now);
             }
         }
-        self.operations.set_company(limits.burst.is_some());
-        self.bytes.set_company(limits.iops.is_some());
+        self.flag(Flags::BURSTS, limits.burst.is_some());
+        self.flag(Flags::COUNTS_OPERATIONS, limits.iops.is_some());
         self.bytes.set_slice(RateSlice::owned(limits.rate), now);
     }
 
-    /// Whether these are at `now` as new ones with the same limits would be.
+    /// Whether these meters are at `now` like new ones with the same limits.
     pub(crate) fn is_settled(&self, now: Mono) -> bool {
-        let held = self.held.until.load(Ordering::Relaxed) > now.0;
-        let counted = self.counts_operations();
-        !held && self.bytes.is_settled(now) && (!counted || self.operations.is_settled(now))
+        let bytes = self.bytes.is_settled(now);
+        let operations = || self.operations.is_settled(now) && !self.two_limits.is_in_force(now);
+        bytes && (!self.counts_operations() || operations())
     }
 
-    /// Whether every operation is one of the contract's, also those that read and write nothing:
-    /// where there are bursts, as Azure Files counts them.
+    /// Whether every operation counts, also those that neither read nor write: where there are
+    /// bursts, as Azure Files counts them.
     #[must_use]
     pub fn counts_metadata(&self) -> bool {
-        self.bytes.has_company() && self.operations.has_company()
+        self.counts_operations() && self.flags().has(Flags::BURSTS)
     }
 
-    /// Whether operations are counted, so that also one that moves no byte has to ask.
+    /// Whether operations are counted, so that a request without bytes needs admission too.
     #[must_use]
     pub fn counts_operations(&self) -> bool {
-        self.bytes.has_company()
+        self.flags().has(Flags::COUNTS_OPERATIONS)
     }
 
-    /// Whether these are the limits of a volume that shares the budget of its pool, so that
-    /// [`try_take_with`](Self::try_take_with) is to be asked.
+    /// Whether the volume shares the budget of its pool, so that its requests are admitted by
+    /// [`try_take_with`](Self::try_take_with).
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        self.bytes.is_shared()
+        self.flags().has(Flags::SHARED)
     }
 
-    /// Says whether the volume shares the budget of its pool.
+    /// Sets whether the volume shares the budget of its pool.
     pub fn set_shared(&self, shared: bool) {
-        self.bytes.set_shared(shared);
+        self.flag(Flags::SHARED, shared);
     }
 
-    /// Whether somebody waits, so that a limit is what holds the volume back at this moment.
+    fn flags(&self) -> &Flags {
+        self.bytes.neighbour()
+    }
+
+    fn flag(&self, flag: u8, on: bool) {
+        self.flags().set(flag, on);
+    }
+
+    /// Whether a request waits, so that a limit holds the volume back at present.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.bytes.is_waiting()
@@ -394,40 +337,32 @@ impl Meters {
         self.bytes.set_waiting(waiting);
     }
 
-    /// The part of the contract that a request takes: the bytes that it moves or, if that is more,
-    /// the rate's yield in the time that its operations take. Shares are fair by this, so they are
-    /// fair in operations where those bind, and in bytes where these do.
+    /// The part of the contract that a request takes: its bytes or, if that is more, the rate's
+    /// yield in the time that its operations take. Shares are fair by weight, so they are fair in
+    /// operations where operations bind, and in bytes where bytes bind.
     pub(crate) fn weight(&self, cost: Cost) -> Weight {
         let part = self.per_operation().saturating_mul(cost.operations);
         match part > cost.bytes {
-            true => Weight { bytes: part, kind: Kind::Operations },
-            false => Weight { bytes: cost.bytes, kind: Kind::Bytes },
+            true => Weight { bytes: part, resource: Resource::Operations },
+            false => Weight::of(cost.bytes),
         }
     }
 
     /// The least weight of one operation, in bytes.
     pub(crate) fn per_operation(&self) -> u64 {
-        match self.bytes.has_company() {
+        match self.counts_operations() {
             true => self.bytes.yields(self.lasting().takes(1)).min(OPERATION_WEIGHT_MAX),
             false => 0,
         }
     }
 
-    /// The meter of the operations that may be done for good: of the base rate, unless a ceiling is
-    /// lower.
+    /// The meter of the operations that are permitted permanently: that of the base rate, unless a
+    /// ceiling is lower.
     fn lasting(&self) -> &Meter {
         let base_binds = || self.credits.takes(1) > self.operations.takes(1);
-        match self.operations.has_company() && base_binds() {
+        match self.flags().has(Flags::BURSTS) && base_binds() {
             true => &self.credits,
             false => &self.operations,
-        }
-    }
-
-    /// The resource of which more is left at present, if two limits bind.
-    pub(crate) fn ample(&self) -> Kind {
-        match self.bytes.is_ahead_of(&self.operations) {
-            true => Kind::Operations,
-            false => Kind::Bytes,
         }
     }
 
@@ -444,7 +379,7 @@ impl Meters {
 
 impl fmt::Debug for Meters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operations = self.bytes.has_company().then_some(&self.operations);
+        let operations = self.counts_operations().then_some(&self.operations);
         f.debug_struct("Meters")
             .field("bytes", &self.bytes)
             .field("operations", &operations)
@@ -465,11 +400,6 @@ fn credits(burst: Option<Burst>) -> RateSlice {
     let nanos = (u128::from(credits) * 1_000_000_000).div_ceil(u128::from(base.0).max(1));
     let saved_nanos = u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(CATCH_UP_NANOS);
     RateSlice { saved_nanos, ..RateSlice::owned(BytesPerSecond(base.0)) }
-}
-
-/// The clock of the meter of credits.
-fn idled(now: Mono) -> Mono {
-    Mono(now.0.saturating_add(IDLE_NANOS))
 }
 
 #[cfg(test)]
@@ -509,8 +439,8 @@ mod tests {
             assert!(meters.try_take(Cost::of(10), SECOND).is_none(), "one operation a second");
         }
         assert_eq!(meters.bytes.take_waiting(30, SECOND, 0), Ok(()), "10 of the 50 are used");
-        let refusal = Refusal { until: at(950), by: Kind::Operations };
-        assert_eq!(meters.take_waiting(Cost::of(1), at(5), Lag::ZERO), Err(refusal));
+        let refusal = Refusal { until: at(950), by: Resource::Operations };
+        assert_eq!(meters.take_waiting(Cost::of(1), at(5)), Err(refusal));
         assert_eq!(
             meters.bytes.take_waiting(20, at(5), 0),
             Ok(()),
@@ -552,7 +482,7 @@ mod tests {
         assert!(meters.try_take(Cost::of(1), SECOND).is_some());
         meters.set(limits(1_000_000, 100), SECOND);
         assert_eq!(
-            meters.take_waiting(Cost::of(1), SECOND, Lag::ZERO).map_err(|refusal| refusal.until),
+            meters.take_waiting(Cost::of(1), SECOND).map_err(|refusal| refusal.until),
             Err(Mono(SECOND.0 + 19 * MILLI / 2))
         );
     }
@@ -560,19 +490,19 @@ mod tests {
     #[test]
     fn a_request_weighs_what_it_takes_of_the_contract() {
         let weigh = |meters: &Meters, cost| {
-            let Weight { bytes, kind } = meters.weight(cost);
-            (bytes, kind)
+            let Weight { bytes, resource } = meters.weight(cost);
+            (bytes, resource)
         };
         let meters = Meters::new(limits(16_000, 4));
         let weights = [0, 3_999, 4_000, 4_001].map(|bytes| weigh(&meters, Cost::of(bytes)));
-        let few = (4_000, Kind::Operations);
-        assert_eq!(weights, [few, few, (4_000, Kind::Bytes), (4_001, Kind::Bytes)]);
-        assert_eq!(weigh(&meters, Cost::ZERO), (0, Kind::Bytes));
-        assert_eq!(weigh(&Meters::new(limits(16_000, 0)), Cost::of(1)), (1, Kind::Bytes));
+        let few = (4_000, Resource::Operations);
+        assert_eq!(weights, [few, few, (4_000, Resource::Bytes), (4_001, Resource::Bytes)]);
+        assert_eq!(weigh(&meters, Cost::ZERO), (0, Resource::Bytes));
+        assert_eq!(weigh(&Meters::new(limits(16_000, 0)), Cost::of(1)), (1, Resource::Bytes));
         // Absurd limits don't make sums of weights overflow.
         let absurd = Meters::new(limits(u64::MAX, 1));
-        assert_eq!(weigh(&absurd, Cost::of(1)), (16 << 20, Kind::Operations));
-        assert_eq!(weigh(&absurd, Cost::of(32 << 20)), (32 << 20, Kind::Bytes));
+        assert_eq!(weigh(&absurd, Cost::of(1)), (16 << 20, Resource::Operations));
+        assert_eq!(weigh(&absurd, Cost::of(32 << 20)), (32 << 20, Resource::Bytes));
     }
 
     #[test]
@@ -595,25 +525,30 @@ mod tests {
 
     #[test]
     fn a_meter_lags_by_what_another_held_it_up() {
-        let in_a_row = |lag| {
-            let (meters, now) = (Meters::new(limits(1000, 100)), at(10_000));
-            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now, lag).is_ok()).count()
+        let refused = |by, until, delay| (Refusal { until: at(until), by }, at(until - delay));
+        let after = |refusals: &[(Refusal, Mono)], limits| {
+            let meters = Meters::new(limits);
+            refusals.iter().for_each(|(refusal, now)| meters.two_limits.refused(*refusal, *now));
+            meters
         };
-        let mut lag = Lag::ZERO;
-        assert_eq!(in_a_row(lag), 6, "50 ms and one");
-        let refused = |by, milli| Refusal { until: at(milli), by };
-        lag.refused(refused(Kind::Operations, 10_000), at(9_800));
-        assert_eq!(in_a_row(lag), 6, "what it refuses itself is no time lost");
-        let mut earlier = lag;
-        earlier.refused(refused(Kind::Bytes, 9_949), at(9_948));
-        assert_eq!(in_a_row(earlier), 6, "that was long ago");
-        lag.refused(refused(Kind::Bytes, 9_950), at(9_949));
-        assert_eq!(in_a_row(lag), 26, "250 ms and one");
-        // Bytes alone have their 50 ms, whatever waited.
-        let meters = Meters::new(limits(1000, 0));
-        assert_eq!(meters.take_waiting(Cost::of(50), at(10_000), lag).map(|_| ()), Ok(()));
-        assert_eq!(meters.take_waiting(Cost::of(1), at(10_000), lag).map(|_| ()), Ok(()));
-        assert!(meters.take_waiting(Cost::of(1), at(10_000), lag).is_err());
+        let in_a_row = |refusals: &[_]| {
+            let (meters, now) = (after(refusals, limits(1000, 100)), at(10_000));
+            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now).is_ok()).count()
+        };
+        assert_eq!(in_a_row(&[]), 6, "50 ms and one");
+        let by_operations = refused(Resource::Operations, 10_000, 200);
+        assert_eq!(in_a_row(&[by_operations]), 6, "a meter's own delays are no time lost");
+        let earlier = refused(Resource::Bytes, 9_949, 1);
+        assert_eq!(in_a_row(&[by_operations, earlier]), 6, "that was long ago");
+        let recent = refused(Resource::Bytes, 9_950, 1);
+        assert_eq!(in_a_row(&[by_operations, recent]), 26, "250 ms and one");
+        let separate = refused(Resource::Bytes, 9_000, 800);
+        assert_eq!(in_a_row(&[separate, recent]), 6, "1 ms and 50 ms, and one");
+        // Without a limit on operations bytes have their 50 ms, whatever was refused.
+        let meters = after(&[by_operations, recent], limits(1000, 0));
+        assert_eq!(meters.take_waiting(Cost::of(50), at(10_000)).map(|_| ()), Ok(()));
+        assert_eq!(meters.take_waiting(Cost::of(1), at(10_000)).map(|_| ()), Ok(()));
+        assert!(meters.take_waiting(Cost::of(1), at(10_000)).is_err());
     }
 
     #[test]

@@ -5,10 +5,10 @@
 use weir_core::Mono;
 
 use crate::limits::Limits;
-use crate::line::Line;
 use crate::meters::Cost;
 use crate::rate::BytesPerSecond;
 use crate::verdict::{Entitled, Reading, uncertain, yields};
+use crate::wait_queue::WaitQueue;
 
 /// The limits of a volume, and the events at its gate since it was made.
 #[derive(Debug)]
@@ -85,15 +85,15 @@ impl Observed {
         }
     }
 
-    /// Brings the sums over time up to `now`, in which the requests in `line` waited. A request
-    /// that waits for a file asks nothing of the volume.
-    pub fn until<K: Ord + Copy, T>(&mut self, now: Mono, line: &Line<K, T>) {
+    /// Brings the sums over time up to `now`, in which the requests in `waiting` waited. A
+    /// throttled request demands nothing of the volume.
+    pub fn until<K: Ord + Copy, T>(&mut self, now: Mono, waiting: &WaitQueue<K, T>) {
         let nanos = now.0.saturating_sub(self.at.0);
-        if line.len_of_volume() > 0 {
+        if waiting.len_of_volume() > 0 {
             self.asked_nanos = self.asked_nanos.wrapping_add(nanos);
         }
-        let stalled = line.stalled() as u64;
-        let waited = nanos.wrapping_mul(line.len() as u64 - stalled);
+        let stalled = waiting.stalled() as u64;
+        let waited = nanos.wrapping_mul(waiting.len() as u64 - stalled);
         self.wait_nanos = self.wait_nanos.wrapping_add(waited);
         self.stalled_nanos = self.stalled_nanos.wrapping_add(nanos.wrapping_mul(stalled));
         self.at = self.at.max(now);
@@ -152,10 +152,10 @@ fn wrapping_sum(sum: Cost, more: Cost) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Asks;
     use crate::meters::Meters;
     use crate::queue::ClientKey;
     use crate::rate::Iops;
+    use crate::wait_queue::Demand;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -189,12 +189,12 @@ mod tests {
     fn the_time_of_waiting_requests_is_summed_and_the_time_in_which_any_waits_counts_once() {
         let limits = Limits::of(BytesPerSecond(100));
         let (mut observed, meters) = (Observed::new(limits), Meters::new(limits));
-        let mut line: Line<u8, ()> = Line::new();
+        let mut line: WaitQueue<u8, ()> = WaitQueue::new();
         observed.until(at(1), &line);
         let cost = Cost::of(70);
         for connection in [1, 2] {
             let client = ClientKey(1);
-            line.push(&meters, Asks { client, connection, cost, file: None, pinned: 1 }, ());
+            line.push(&meters, Demand { client, connection, cost, file: None, pinned: 1 }, ());
             observed.queued(cost);
         }
         observed.until(at(3), &line);

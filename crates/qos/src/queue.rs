@@ -1,11 +1,11 @@
-//! The requests that wait for one volume, and their order. Plain data: the caller holds the lock,
-//! the clock and the timer, and bounds what may be parked (see [`Queue::parked_cost`]).
+//! The waiting requests of one volume, and their order. Plain data: the caller holds the lock, the
+//! clock and the timer, and bounds the number of parked requests (see [`Queue::parked_cost`]).
 //!
 //! # The order
 //!
 //! Fair shares of the contract over clients, within a client over its connections, first come first
 //! served within a connection. A share is counted in bytes; a request of fewer bytes than the
-//! contract has for each operation counts as many as that ([`Meters`]). Competing clients so get
+//! contract has for each operation counts as many as that ([`Meters`]). So competing clients get
 //! max–min fair shares whatever their request sizes and depths, and forty connections of one client
 //! count as one client.
 //!
@@ -17,33 +17,35 @@
 //!
 //! # A turn
 //!
-//! In its turn a connection is served what it has waiting, as far as the rate pays for it in
-//! `TURN_NANOS`, at most `TURN_BYTES` or `TURN_REQUESTS` and at least one request. Their replies
-//! then leave in one system call and wake the client once, where turns of one request send as many
-//! packets to as many clients. A client that has little waiting has short turns, and they go before
-//! the long ones of others as long as it has not had as much as they. So it neither waits for all
-//! of those to be over nor loses its share to them. What two clients that both wait have been
-//! served differs by at most one turn of each.
+//! In its turn a connection is served its waiting requests up to the rate's yield in `TURN_NANOS`,
+//! at most `TURN_BYTES` or `TURN_REQUESTS` and at least one request. Their replies then leave in
+//! one system call and wake the client once, where turns of one request would send as many packets
+//! to as many clients. A client with few waiting requests has short turns, which go before the long
+//! turns of others as long as it has not been served as much as they have. So it neither waits for
+//! all long turns nor loses its share to them. The services of two clients that both wait differ by
+//! at most one turn of each.
 //!
-//! If bytes and operations are limited, and one request takes more than 50 ms of either, many such
-//! requests in a row would hold up the other limit for longer than it can make up for ([`Meters`]).
-//! So the next to go is then a request that takes more of the ampler resource, among those that may
-//! go without another losing more than that one turn: large requests and small ones go alternately,
-//! whichever clients sent them.
+//! If two limits bind alternately, [`Meters`] name a preferred resource, and requests that take
+//! more of it go first, as long as no client falls behind by more than one turn.
 //!
 //! # Connections that can't take a reply
 //!
-//! A request is charged when it goes, so it must not go before it can be carried out. Where the
-//! caller says that a connection has no room for the reply ([`Departure::Stalled`]), nothing is
+//! A request is charged when it goes, so it must not go before it can be executed. If the caller
+//! reports that a connection has no room for the reply ([`Departure::Stalled`]), nothing is
 //! charged, and all requests of the connection leave the competition until the caller
 //! [resumes](Queue::resume) it. They neither close the fast path nor keep others waiting, and the
 //! connection saves up no share meanwhile.
 //!
 //! # Cost
 //!
-//! O(log clients + log connections) for each request pushed, released or cancelled, over those
-//! that wait; no keys of a peer's choice can make it worse. A queue that has run empty holds no
-//! memory.
+//! O(log clients + log connections) for each request pushed, released or cancelled, over the
+//! waiting ones; no keys of a peer's choice can make it worse. An empty queue holds no memory.
+//!
+//! # Assertions
+//!
+//! `debug_assert!` checks that every request that leaves was counted, that stalled requests are
+//! part of the waiting ones, that a change of weights loses none, that no connection has requests
+//! when the count is zero, and that the fast path opens only when no client is ready.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::RangeInclusive;
@@ -51,9 +53,9 @@ use core::ops::RangeInclusive;
 use slab::Slab;
 use weir_core::Mono;
 
-use crate::meter::CATCH_UP_NANOS;
-use crate::meters::{Cost, Kind, Lag, Meters, Refusal, Weight};
-use crate::round::{Place, Round};
+use crate::fair_queue::{FairQueue, Place};
+use crate::meters::{Cost, Meters};
+use crate::two_limits::{Refusal, Resource, Weight};
 
 /// Duration of a turn, in nanoseconds: 2 ms.
 pub(crate) const TURN_NANOS: u64 = 2_000_000;
@@ -69,7 +71,7 @@ const TURN_REQUESTS: usize = 16;
 const PAUSE_NANOS: u64 = 1_000_000;
 
 /// See [`PAUSE_NANOS`]. A client beside others gets its whole share only if it has more in flight
-/// than the rate pays for in its round trip and this.
+/// than the rate pays for in its round trip and this pause.
 const PAUSE_BYTES: u64 = 32 << 10;
 
 /// The earliest moment of the next poll, after one at `now`.
@@ -90,9 +92,21 @@ pub enum Step {
     },
     /// Nothing waits.
     Nothing,
-    /// The volume's own limits hold it back until then.
+    /// The volume's own limits hold the request back until then.
     Held(Mono),
-    /// The budget does, until then.
+    /// The budget holds it back until then.
+    Wait(Mono),
+}
+
+/// The outcome of serving a queue once.
+pub(crate) enum Served {
+    /// A request of that many bytes went.
+    Went(u64),
+    /// No request waits that could go.
+    Nothing,
+    /// The volume's own limits hold the next request back until then.
+    Held(Mono),
+    /// The budget of the pool holds it back until then.
     Wait(Mono),
 }
 
@@ -101,11 +115,12 @@ pub enum Step {
 pub enum Departure<T> {
     /// The request went.
     Went,
-    /// Another limit holds the request back ([`Files`](crate::Files)), where it waits. Its charge
-    /// is given back, and it keeps its turn for [later](Queue::push_in_order).
-    SetAside,
-    /// The request's connection has no room for the reply. Its charge is given back, and all
-    /// requests of the connection wait until that is [resumed](Queue::resume).
+    /// Another limit holds the request back, in a queue of its own
+    /// ([`FileLimiter`](crate::FileLimiter)). Its charge is refunded, and it keeps its turn for
+    /// [later](Queue::push_in_order).
+    Throttled,
+    /// The request's connection has no room for the reply. Its charge is refunded, and all requests
+    /// of the connection wait until that is [resumed](Queue::resume).
     Stalled(T),
 }
 
@@ -118,24 +133,23 @@ pub struct Order {
     pub standing: Standing,
 }
 
-/// The position of a request's client and connection in the rounds of a queue that the request
+/// The position of a request's client and connection in the order of a queue that the request
 /// enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The request is new. A client or connection that had nothing waiting starts at the clock.
+    /// The request is new. An idle client or connection starts at the clock.
     New,
-    /// The request had its turn here before and was [set aside](Queue::poll). A client or
-    /// connection that had nothing waiting since then stands where it did.
+    /// The request had its turn here before and was [throttled](Departure::Throttled). A client or
+    /// connection that was idle since then keeps its position.
     Kept,
-    /// The request is to go next. Client and connection are charged where they really stand.
+    /// The request is to go next. Client and connection are charged from their real positions.
     First,
-    /// The request was taken out and did not go. Client and connection get back what they were
-    /// charged for it.
+    /// The request was taken out and did not go. Its charge to client and connection is undone.
     Unserved,
 }
 
 impl Standing {
-    /// Whether a client or connection moves that has other requests waiting.
+    /// Whether a client or connection with other waiting requests moves too.
     const fn moves(self) -> bool {
         matches!(self, Self::First | Self::Unserved)
     }
@@ -146,10 +160,23 @@ impl Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey(pub u128);
 
-/// The waiters of one volume; `T` is the caller's token for a parked request.
+/// A request that enters a queue; `T` is the caller's token for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<T> {
+    /// The client, among which the shares are fair.
+    pub client: ClientKey,
+    /// The client's connection.
+    pub connection: u64,
+    /// The charge of the request.
+    pub cost: Cost,
+    /// The request.
+    pub token: T,
+}
+
+/// The waiting requests of one volume; `T` is the caller's token for a parked request.
 ///
-/// Use one queue with one set of [`Meters`]: while anybody waits here, they refuse newcomers, so
-/// nobody is overtaken. All calls that take the meters are made under the caller's one mutex.
+/// Use one queue with one set of [`Meters`]: while a request waits here, they refuse new ones, so
+/// no request is overtaken. All calls that take the meters are made under one mutex of the caller.
 #[derive(Debug)]
 pub struct Queue<T> {
     connections: Slab<Connection<T>>,
@@ -157,14 +184,12 @@ pub struct Queue<T> {
     /// Connection first, so that all of one connection are neighbours.
     by_connection: BTreeMap<(u64, ClientKey), usize>,
     by_client: BTreeMap<ClientKey, usize>,
-    round: Round,
+    /// The turns of the clients.
+    turns: FairQueue,
     len: usize,
     /// The number of waiting requests on stalled connections.
     stalled: usize,
     parked_cost: u64,
-    /// For how long the first was refused by either meter since nobody waited, or for 50 ms after
-    /// that what it was then ([`Meters::held`]).
-    lag: Lag,
     /// The least weight of one waiting operation, in bytes.
     per_operation: u64,
 }
@@ -175,7 +200,7 @@ struct Connection<T> {
     id: u64,
     client: usize,
     place: Place,
-    /// The connection has no room for replies: its requests take no part in the competition.
+    /// The connection has no room for replies: its requests do not compete.
     stalled: bool,
     waiters: VecDeque<Waiter<T>>,
 }
@@ -183,7 +208,7 @@ struct Connection<T> {
 #[derive(Debug)]
 struct Waiter<T> {
     cost: Cost,
-    /// The part of the contract that the request takes, by which shares are fair.
+    /// The weight by which shares are fair.
     weight: Weight,
     /// The request's place among those of the connection.
     serial: u64,
@@ -195,7 +220,7 @@ struct Client {
     key: ClientKey,
     place: Place,
     /// The turns of its connections.
-    round: Round,
+    turns: FairQueue,
     /// The number of the client's stalled connections.
     stalled: usize,
 }
@@ -215,21 +240,20 @@ impl<T> Queue<T> {
             clients: Slab::new(),
             by_connection: BTreeMap::new(),
             by_client: BTreeMap::new(),
-            round: Round::new(),
+            turns: FairQueue::new(),
             len: 0,
             stalled: 0,
             parked_cost: 0,
-            lag: Lag::ZERO,
             per_operation: 0,
         }
     }
 
-    /// Parks a request that `meters` refused and closes the fast path. True if the queue has to be
-    /// asked: [`poll`](Self::poll) as soon as all is parked that came with it. Then nobody goes
-    /// before it, and either it is the first to wait, the meter may have been free again before the
-    /// path was closed, and nobody has asked yet when to come back; or its client has less than its
-    /// share, and need not wait until the others are asked about. Or a newcomer was charged for a
-    /// moment what it got back, and the others were told to come back too late.
+    /// Parks a request that `meters` refused and closes the fast path. True if the queue must be
+    /// [polled](Self::poll), as soon as all requests that arrived together are parked. There are
+    /// three reasons. The request is the first to wait, so no time to poll is known, and the meters
+    /// may have admitted it again before the fast path was closed. Or it is next because its client
+    /// has less than its share. Or a new request was charged and refunded meanwhile, so that the
+    /// time to poll is too late.
     pub fn push(
         &mut self,
         meters: &Meters,
@@ -239,21 +263,15 @@ impl<T> Queue<T> {
         token: T,
     ) -> bool {
         let order = Order { serial: u64::MAX, standing: Standing::New };
-        self.push_in_order(meters, client, connection, cost, token, order)
+        self.push_in_order(meters, Entry { client, connection, cost, token }, order)
     }
 
     /// Parks a request that has a place in an order: before the requests of its connection that
-    /// have a higher serial, and with its client and connection where its [`Standing`] puts them.
+    /// have a higher serial, with the positions of client and connection given by its [`Standing`].
     /// The answer is that of [`push`](Self::push).
-    pub fn push_in_order(
-        &mut self,
-        meters: &Meters,
-        client: ClientKey,
-        connection: u64,
-        cost: Cost,
-        token: T,
-        Order { serial, standing }: Order,
-    ) -> bool {
+    pub fn push_in_order(&mut self, meters: &Meters, entry: Entry<T>, order: Order) -> bool {
+        let Entry { client, connection, cost, token } = entry;
+        let Order { serial, standing } = order;
         let new_client =
             !matches!(standing, Standing::New) && !self.by_client.contains_key(&client);
         let new = !matches!(standing, Standing::New)
@@ -274,24 +292,24 @@ impl<T> Queue<T> {
         if waiters.back().is_none_or(|last| last.serial <= serial) {
             waiters.push_back(waiter);
         } else {
-            // Near the front, as a rule: few are set aside and those behind them not.
+            // Usually near the front: few requests of a connection are throttled.
             waiters.insert(waiters.partition_point(|other| other.serial <= serial), waiter);
         }
-        // A stalled connection stands nowhere until it is resumed.
+        // A stalled connection has no position until it is resumed.
         let stands = (alone || standing.moves()) && !connection.stalled;
         if stands {
             let turn = waiters.front().map_or(weight, |first| first.weight);
             let client = &mut self.clients[connection.client];
-            let stand = |round: &mut Round, from, new| match standing {
-                Standing::New => round.join(from, turn),
-                Standing::Kept => round.rejoin(from, turn, new),
-                Standing::First => round.rejoin_first(from, turn, new),
-                Standing::Unserved => round.unserve(from, weight.bytes, turn),
+            let stand = |turns: &mut FairQueue, from, new| match standing {
+                Standing::New => turns.join(from, turn),
+                Standing::Kept => turns.rejoin(from, turn, new),
+                Standing::First => turns.rejoin_first(from, turn, new),
+                Standing::Unserved => turns.unserve(from, weight.bytes, turn),
             };
-            if standing.moves() || !client.round.is_ready() {
-                client.place = stand(&mut self.round, client.place, new_client);
+            if standing.moves() || !client.turns.is_ready() {
+                client.place = stand(&mut self.turns, client.place, new_client);
             }
-            connection.place = stand(&mut client.round, connection.place, new);
+            connection.place = stand(&mut client.turns, connection.place, new);
         }
         self.len += 1;
         self.parked_cost = self.parked_cost.saturating_add(cost.bytes);
@@ -299,9 +317,9 @@ impl<T> Queue<T> {
         meters.took_back() || is_first
     }
 
-    /// The request that is to go next: its connection, its serial and its token.
-    pub(crate) fn peek(&self, meters: &Meters) -> Option<(usize, u64, &T)> {
-        let (at, _) = self.next(meters)?;
+    /// The request that is next: its connection, its serial and its token.
+    pub(crate) fn peek(&self, meters: &Meters, now: Mono) -> Option<(usize, u64, &T)> {
+        let (at, _) = self.first(meters.preferred(now))?;
         let first = self.connections[at].waiters.front()?;
         Some((at, first.serial, &first.token))
     }
@@ -309,24 +327,22 @@ impl<T> Queue<T> {
     /// Takes out the first request of the connection that [`peek`](Self::peek) named. It is charged
     /// to its client's share, but not to `meters`: the caller does that, or puts it back as
     /// [`Standing::Unserved`].
-    pub(crate) fn take(&mut self, at: usize, meters: &Meters, now: Mono) -> Option<(T, Cost)> {
-        let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
+    pub(crate) fn take(&mut self, at: usize, meters: &Meters) -> Option<(T, Cost)> {
         let cost = self.connections.get(at)?.waiters.front()?.cost;
         let mut taken = None;
-        self.pop(at, turn, |token| {
+        self.pop(at, meters, |token| {
             taken = Some(token);
             Departure::Went
         });
         if self.is_empty() {
-            meters.keep_held(self.lag(meters, now), now);
             self.drained(meters);
         }
         taken.map(|token| (token, cost))
     }
 
-    /// Gives a client and its connection back what they were charged for a request that was
-    /// [taken](Self::take) and does not go. They save up no share by it. No connection of this
-    /// queue may be stalled, and none is in the queue of a file.
+    /// Undoes the charge to a client and its connection for a request that was [taken](Self::take)
+    /// and does not go. They save up no share by it. No connection of this queue may be stalled,
+    /// and none is in the queue of a file.
     pub(crate) fn give_back(
         &mut self,
         meters: &Meters,
@@ -339,23 +355,16 @@ impl<T> Queue<T> {
         if let Some(&at) = self.by_connection.get(&(connection, client)) {
             let connection = &mut self.connections[at];
             let turn = connection.waiters.front().map(|first| first.weight);
-            connection.place = client_now.round.give_back(connection.place, bytes, turn);
+            connection.place = client_now.turns.give_back(connection.place, bytes, turn);
         }
-        let next = client_now.round.first(None).and_then(|at| self.connections[at].waiters.front());
+        let next = client_now.turns.first(None).and_then(|at| self.connections[at].waiters.front());
         let turn = next.map(|first| first.weight);
-        client_now.place = self.round.give_back(client_now.place, bytes, turn);
+        client_now.place = self.turns.give_back(client_now.place, bytes, turn);
     }
 
-    /// The lag that `meters` may have because one of them held up the other.
-    pub(crate) fn lag(&self, meters: &Meters, now: Mono) -> Lag {
-        self.lag.with(meters.held(now))
-    }
-
-    /// To be called when `meters` got other limits: weighs the waiting requests by those. If that
-    /// makes a difference all clients stand level again, as shares so far were counted in what
-    /// requests weighed then.
+    /// Weighs the waiting requests anew after `meters` got other limits. If their weights change,
+    /// all clients start level again, because their shares so far were counted in the old weights.
     pub fn reweigh(&mut self, meters: &Meters) {
-        self.lag = Lag::ZERO;
         if meters.per_operation() == self.per_operation {
             return;
         }
@@ -365,7 +374,7 @@ impl<T> Queue<T> {
             let Some(connection) = connections.try_remove(at) else { continue };
             for Waiter { cost, serial, token, .. } in connection.waiters {
                 let order = Order { serial, standing: Standing::New };
-                self.push_in_order(meters, client, id, cost, token, order);
+                self.push_in_order(meters, Entry { client, connection: id, cost, token }, order);
             }
             if connection.stalled
                 && let Some(&at) = self.by_connection.get(&(id, client))
@@ -373,13 +382,14 @@ impl<T> Queue<T> {
                 self.stall(at);
             }
         }
+        debug_assert_eq!((self.len, self.stalled), (old.len, old.stalled), "no request is lost");
         if self.ready() == 0 {
             self.drained(meters);
         }
     }
 
-    /// A connection has room for replies again: its requests take part in the competition. True if
-    /// it was stalled: [`poll`](Self::poll).
+    /// Resumes a connection that has room for replies again: its requests compete. True if it was
+    /// stalled: [`poll`](Self::poll) the queue.
     pub fn resume(&mut self, meters: &Meters, connection: u64) -> bool {
         let mut resumed = false;
         for (_, &at) in self.by_connection.range(clients_of(connection)) {
@@ -391,10 +401,10 @@ impl<T> Queue<T> {
             connection.stalled = false;
             client.stalled -= 1;
             self.stalled -= connection.waiters.len();
-            if !client.round.is_ready() {
-                client.place = self.round.join(client.place, weight);
+            if !client.turns.is_ready() {
+                client.place = self.turns.join(client.place, weight);
             }
-            connection.place = client.round.join(connection.place, weight);
+            connection.place = client.turns.join(connection.place, weight);
             meters.set_waiting(true);
             resumed = true;
         }
@@ -425,63 +435,38 @@ impl<T> Queue<T> {
         }
     }
 
-    /// All that wait, those of a connection in their order.
+    /// All waiting requests, those of a connection in their order.
     pub(crate) fn into_waiters(self) -> impl Iterator<Item = T> {
         let connections = self.connections.into_iter();
         connections.flat_map(|(_, connection)| connection.waiters).map(|waiter| waiter.token)
     }
 
-    /// Charges `meters` for a request whose turn came elsewhere, whatever waits here.
-    /// [`Cost::ZERO`] asks whether they would let any request go.
-    ///
-    /// # Errors
-    /// The meters refuse the request until then.
-    pub(crate) fn take_turn(
-        &mut self,
-        meters: &Meters,
-        cost: Cost,
-        now: Mono,
-    ) -> Result<Cost, Refusal> {
-        let taken = meters.take_waiting(cost, now, self.lag(meters, now));
-        if let Some(refusal) = taken.err().filter(|_| !self.is_empty()) {
-            self.lag.refused(refusal, now);
-        }
-        taken
-    }
-
     /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters` and
-    /// with what it was charged, and says when to ask again: `None` if nobody waits any more,
+    /// with its charge, and returns the time of the next poll: `None` if no request waits any more,
     /// [`NEVER`](crate::NEVER) if only a new slice can help.
     ///
     /// `release` returns the request's fate.
     ///
-    /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
-    /// ask too early is harmless, and up to 50 ms too late is made up for.
+    /// The time is no promise. Poll again also after a change of rate, a refund or a cancellation;
+    /// polling too early is harmless, and up to 50 ms too late is made up for.
     pub fn poll(
         &mut self,
         meters: &Meters,
         now: Mono,
         release: &mut impl FnMut(T, Cost) -> Departure<T>,
     ) -> Option<Mono> {
-        let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
-        self.lag = self.lag.with(meters.held(now));
-        while let Some((at, cost)) = self.next(meters) {
-            let charged = match meters.take_waiting(cost, now, self.lag) {
-                Ok(charged) => charged,
-                Err(refusal) => return Some(self.refused(meters, now, refusal)),
-            };
-            if !self.pop(at, turn, |token| release(token, charged)) {
-                meters.refund(charged, now, now);
+        loop {
+            match self.serve(meters, None, now, release) {
+                Served::Went(_) => {}
+                Served::Nothing => return None,
+                Served::Held(until) | Served::Wait(until) => return Some(until),
             }
         }
-        meters.keep_held(self.lag, now);
-        self.drained(meters);
-        None
     }
 
-    /// Hands the request that is to go next to `release`, charged to `meters` and to the `budget`
-    /// of the pool that the volume shares, if both let it go at `now`. [`Shares`](crate::Shares)
-    /// says when. What [`poll`](Self::poll) says of requests that don't go holds here too.
+    /// Hands the next request to `release`, charged to `meters` and to the `budget` of the pool
+    /// that the volume shares, if both admit it at `now`. [`Shares`](crate::Shares) decides when.
+    /// Requests that don't go are treated as in [`poll`](Self::poll).
     pub fn step(
         &mut self,
         meters: &Meters,
@@ -489,44 +474,57 @@ impl<T> Queue<T> {
         now: Mono,
         release: &mut impl FnMut(T, Cost) -> Departure<T>,
     ) -> Step {
-        let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
-        self.lag = self.lag.with(meters.held(now));
-        while let Some((at, cost)) = self.next(meters) {
-            let charged = match meters.take_waiting(cost, now, self.lag) {
+        match self.serve(meters, Some(budget), now, release) {
+            Served::Went(bytes) => Step::Went { bytes, next: self.next(meters, now) },
+            Served::Nothing => Step::Nothing,
+            Served::Held(until) => Step::Held(until),
+            Served::Wait(until) => Step::Wait(until),
+        }
+    }
+
+    /// The bytes of the next request. If there is none, this opens the fast path.
+    pub(crate) fn next(&mut self, meters: &Meters, now: Mono) -> Option<u64> {
+        let next = self.first(meters.preferred(now)).map(|(_, next)| next.bytes);
+        if next.is_none() {
+            self.drained(meters);
+        }
+        next
+    }
+
+    /// Hands requests to `release` until one goes.
+    pub(crate) fn serve(
+        &mut self,
+        meters: &Meters,
+        budget: Option<&Meters>,
+        now: Mono,
+        release: &mut impl FnMut(T, Cost) -> Departure<T>,
+    ) -> Served {
+        while let Some((at, cost)) = self.first(meters.preferred(now)) {
+            let charged = match meters.take_waiting(cost, now) {
                 Ok(charged) => charged,
-                Err(refusal) => return Step::Held(self.refused(meters, now, refusal)),
+                Err(Refusal { until, .. }) => return Served::Held(until.max(pause(meters, now))),
             };
-            let shared = match budget.take_waiting(cost, now, Lag::ZERO) {
+            let shared = match budget.map(|budget| budget.take_waiting(cost, now)).transpose() {
                 Ok(shared) => shared,
-                Err(refusal) => {
+                Err(Refusal { until, .. }) => {
                     meters.refund(charged, now, now);
-                    return Step::Wait(refusal.until);
+                    return Served::Wait(until);
                 }
             };
-            if self.pop(at, turn, |token| release(token, charged)) {
-                let next = self.next(meters).map(|(_, next)| next.bytes);
-                if next.is_none() {
-                    meters.keep_held(self.lag, now);
-                    self.drained(meters);
-                }
-                return Step::Went { bytes: cost.bytes, next };
+            if self.pop(at, meters, |token| release(token, charged)) {
+                return Served::Went(cost.bytes);
             }
             meters.refund(charged, now, now);
-            budget.refund(shared, now, now);
+            if let Some((budget, shared)) = budget.zip(shared) {
+                budget.refund(shared, now, now);
+            }
         }
-        meters.keep_held(self.lag, now);
         self.drained(meters);
-        Step::Nothing
+        Served::Nothing
     }
 
-    /// The first was refused; when to ask again.
-    fn refused(&mut self, meters: &Meters, now: Mono, refusal: Refusal) -> Mono {
-        self.lag.refused(refusal, now);
-        refusal.until.max(pause(meters, now))
-    }
-
-    /// Takes out everything that waits on `connection`, whichever client it belongs to, and hands
-    /// it to `cancelled`. Nothing of it was charged, so there is nothing to refund.
+    /// Takes out all requests that wait on `connection`, of any client, and hands them to
+    /// `cancelled`. None of them was charged, so there is nothing to refund.
     pub fn cancel_connection(
         &mut self,
         meters: &Meters,
@@ -536,16 +534,16 @@ impl<T> Queue<T> {
         while let Some((_, &at)) = self.by_connection.range(clients_of(connection)).next() {
             let Connection { client, place, stalled, waiters, .. } = self.remove_connection(at);
             let client = &mut self.clients[client];
-            let was_ready = client.round.is_ready();
+            let was_ready = client.turns.is_ready();
             if stalled {
                 client.stalled -= 1;
                 self.stalled -= waiters.len();
             }
-            client.round.leave(place);
-            if !client.round.is_ready() && (was_ready || stalled) {
+            client.turns.leave(place);
+            if !client.turns.is_ready() && (was_ready || stalled) {
                 client.place = match client.stalled {
-                    0 => self.round.pause(client.place),
-                    _ => self.round.stall(client.place),
+                    0 => self.turns.pause(client.place),
+                    _ => self.turns.stall(client.place),
                 };
             }
             for waiter in waiters {
@@ -558,7 +556,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The number of requests that wait and could go if their limits let them: without those of
+    /// The number of waiting requests that could go if their limits admitted them: without those of
     /// stalled connections.
     #[must_use]
     pub fn ready(&self) -> usize {
@@ -571,7 +569,7 @@ impl<T> Queue<T> {
         self.len
     }
 
-    /// Whether nobody waits.
+    /// Whether no request waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -583,30 +581,24 @@ impl<T> Queue<T> {
         self.parked_cost
     }
 
-    /// The connection whose request is to go next, and the cost of that.
-    fn next(&self, meters: &Meters) -> Option<(usize, Cost)> {
-        let by_turns = self.lag.longest > CATCH_UP_NANOS && meters.counts_operations();
-        self.first(by_turns.then(|| meters.ample()))
-    }
-
-    /// The connection whose turn it is, of the `wanted` kind if that may go, and the cost of its
-    /// first request.
-    fn first(&self, wanted: Option<Kind>) -> Option<(usize, Cost)> {
-        let client = &self.clients[self.round.first(wanted)?];
-        let at = client.round.first(wanted)?;
+    /// The connection whose turn it is, with regard to the `preferred` resource, and the cost of
+    /// its first request.
+    fn first(&self, preferred: Option<Resource>) -> Option<(usize, Cost)> {
+        let client = &self.clients[self.turns.first(preferred)?];
+        let at = client.turns.first(preferred)?;
         Some((at, self.connections[at].waiters.front()?.cost))
     }
 
-    /// Hands the first request of the connection whose turn it is to `release`. True if it went.
-    /// Turns are of `turn` bytes, and a request that doesn't go takes nothing of them.
-    fn pop(&mut self, at: usize, turn: u64, release: impl FnOnce(T) -> Departure<T>) -> bool {
+    /// Hands the first request of the connection whose turn it is to `release`. True if it went; a
+    /// request that doesn't go uses up nothing of the turn.
+    fn pop(&mut self, at: usize, meters: &Meters, release: impl FnOnce(T) -> Departure<T>) -> bool {
         let connection = &mut self.connections[at];
         let Some(Waiter { cost, weight, serial, token }) = connection.waiters.pop_front() else {
             return false;
         };
         let went = match release(token) {
             Departure::Went => true,
-            Departure::SetAside => false,
+            Departure::Throttled => false,
             Departure::Stalled(token) => {
                 connection.waiters.push_front(Waiter { cost, weight, serial, token });
                 self.stall(at);
@@ -617,43 +609,43 @@ impl<T> Queue<T> {
         let next = connection.waiters.front().map(|waiter| waiter.weight);
         let client_at = connection.client;
         let client = &mut self.clients[client_at];
-        let own = || turn_of(&connection.waiters, turn);
-        connection.place = client.round.serve(connection.place, served, next, own);
-        let next = client.round.first(None).map(|at| &self.connections[at].waiters);
+        let own = || turn_of(&connection.waiters, meters);
+        connection.place = client.turns.serve(connection.place, served, next, own);
+        let next = client.turns.first(None).map(|at| &self.connections[at].waiters);
         let after = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.weight);
-        let own = || next.map_or(0, |waiters| turn_of(waiters, turn));
-        client.place = self.round.serve(client.place, served, after, own);
+        let own = || next.map_or(0, |waiters| turn_of(waiters, meters));
+        client.place = self.turns.serve(client.place, served, after, own);
         if after.is_none() && client.stalled > 0 {
-            client.place = self.round.stall(client.place);
+            client.place = self.turns.stall(client.place);
         }
         self.uncount(cost);
         self.forget_settled(client_at);
         went
     }
 
-    /// Takes the requests of a connection out of the competition.
+    /// Takes the requests of a connection out of the competition until it is resumed.
     fn stall(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let client = &mut self.clients[connection.client];
         connection.stalled = true;
         client.stalled += 1;
         self.stalled += connection.waiters.len();
-        connection.place = client.round.stall(connection.place);
-        if !client.round.is_ready() {
-            client.place = self.round.stall(client.place);
+        connection.place = client.turns.stall(connection.place);
+        if !client.turns.is_ready() {
+            client.place = self.turns.stall(client.place);
         }
     }
 
-    /// Removes whoever has nothing waiting and would be treated no differently as a newcomer,
-    /// after `client` was served.
+    /// Removes idle clients and connections that would be treated no differently as new ones, after
+    /// `client` was served.
     fn forget_settled(&mut self, client: usize) {
-        while let Some(at) = self.clients[client].round.forget() {
+        while let Some(at) = self.clients[client].turns.forget() {
             self.remove_connection(at);
         }
-        while let Some(at) = self.round.forget() {
-            let Client { key, round, .. } = self.clients.remove(at);
+        while let Some(at) = self.turns.forget() {
+            let Client { key, turns, .. } = self.clients.remove(at);
             self.by_client.remove(&key);
-            for connection in round.idle() {
+            for connection in turns.idle() {
                 let Connection { id, .. } = self.connections.remove(connection);
                 self.by_connection.remove(&(id, key));
             }
@@ -666,7 +658,7 @@ impl<T> Queue<T> {
         connection
     }
 
-    /// The place of a client's connection, made if it is new.
+    /// The index of a client's connection, which is created if it is new.
     fn connection(&mut self, key: ClientKey, id: u64) -> usize {
         if let Some(&at) = self.by_connection.get(&(id, key)) {
             return at;
@@ -674,34 +666,39 @@ impl<T> Queue<T> {
         let client = self.client(key);
         let entry = self.connections.vacant_entry();
         let at = entry.key();
-        let place = self.clients[client].round.enter(at);
+        let place = self.clients[client].turns.enter(at);
         let waiters = VecDeque::new();
         entry.insert(Connection { id, client, place, stalled: false, waiters });
         self.by_connection.insert((id, key), at);
         at
     }
 
-    /// The place of a client, made if it is new.
+    /// The index of a client, which is created if it is new.
     fn client(&mut self, key: ClientKey) -> usize {
         *self.by_client.entry(key).or_insert_with(|| {
             let entry = self.clients.vacant_entry();
             let at = entry.key();
-            let place = self.round.enter(at);
-            entry.insert(Client { key, place, round: Round::new(), stalled: 0 });
+            let place = self.turns.enter(at);
+            entry.insert(Client { key, place, turns: FairQueue::new(), stalled: 0 });
             at
         })
     }
 
     fn uncount(&mut self, cost: Cost) {
+        debug_assert!(self.len > self.stalled, "a request that leaves was counted, and is ready");
         self.len -= 1;
         self.parked_cost = self.parked_cost.saturating_sub(cost.bytes);
     }
 
-    /// Opens the fast path, and frees all memory if no request waits.
+    /// Opens the fast path when no request is ready, and frees all memory if none waits.
     fn drained(&mut self, meters: &Meters) {
+        debug_assert!(self.ready() == 0 && !self.turns.is_ready(), "the fast path overtakes none");
         meters.set_waiting(false);
-        self.lag = Lag::ZERO;
         if self.is_empty() {
+            debug_assert!(
+                self.connections.iter().all(|(_, connection)| connection.waiters.is_empty()),
+                "the count matches the entries"
+            );
             *self = Self::new();
         }
     }
@@ -712,8 +709,9 @@ fn clients_of(connection: u64) -> RangeInclusive<(u64, ClientKey)> {
     (connection, ClientKey(u128::MIN))..=(connection, ClientKey(u128::MAX))
 }
 
-/// The bytes of the next turn of a connection, at most `most` unless its first request is more.
-fn turn_of<T>(waiters: &VecDeque<Waiter<T>>, most: u64) -> u64 {
+/// The bytes of the next turn of a connection: at least its first request.
+fn turn_of<T>(waiters: &VecDeque<Waiter<T>>, meters: &Meters) -> u64 {
+    let most = meters.yields(TURN_NANOS).min(TURN_BYTES);
     let mut bytes = 0_u64;
     for waiter in waiters.iter().take(TURN_REQUESTS) {
         let with = bytes.saturating_add(waiter.weight.bytes.max(1));

@@ -1,29 +1,35 @@
-//! Volumes that share one budget, and whose turn it is among them. Plain data, like
-//! [`Queue`](crate::Queue): the caller holds the lock and the clock. Not here: the budget, which is
-//! a set of [`Meters`] of its own, and what a volume has waiting, which its own queue knows.
+//! The turns of volumes that share one budget. Plain data, like [`Queue`](crate::Queue): the caller
+//! holds the lock and the clock. Not here: the budget, which is a set of [`Meters`] of its own, and
+//! the waiting requests, which are in each volume's own queue.
 //!
 //! # The order
 //!
-//! The budget is divided max–min fairly by weight among the volumes that want some of it: what one
-//! doesn't use the others have at once, and it has its part back with its next request. It is the
-//! order of a queue's clients, with what is served counted in shares of weight.
+//! The budget is divided max–min fairly by weight among the volumes that demand it: the unused part
+//! of one volume is available to the others at once, and is returned with its next request. The
+//! order is that of a queue's clients, with served bytes divided by the weight.
 //!
-//! A volume may have a *floor*, a rate that is its own before the others have anything. A volume
-//! that is behind its floor goes first; what it had by its floor counts as a part of its share, but
-//! never so that it would have to wait for more than a turn of the others afterwards. So each has
-//! its floor or its share by weight, whichever is more.
+//! A volume may have a *floor*, a rate that it gets before the others get any. A volume behind its
+//! floor goes first; its service by the floor counts as a part of its share, but it never has to
+//! wait for more than one turn of the others because of that. So each volume gets its floor or its
+//! share by weight, whichever is more.
 //!
-//! A volume whose own limits hold it back doesn't stand in the way of the others until they let it.
+//! A volume that its own limits hold back is skipped until they admit its next request.
+//!
+//! # Assertions
+//!
+//! `debug_assert!` checks that exactly the ready volumes have a turn, and that each held volume
+//! waits for the time in its state.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use weir_core::Mono;
 
+use crate::fair_queue::{FairQueue, Place};
 use crate::meter::CATCH_UP_NANOS;
-use crate::meters::{Kind, Meters, Weight};
+use crate::meters::Meters;
 use crate::queue::{Step, TURN_BYTES, TURN_NANOS, pause};
 use crate::rate::BytesPerSecond;
-use crate::round::{Place, Round};
+use crate::two_limits::Weight;
 
 /// A volume's part in the budget of its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +57,7 @@ impl Default for Share {
 #[derive(Debug, Default)]
 pub struct Shares {
     members: BTreeMap<u32, Member>,
-    round: Round,
+    turns: FairQueue,
     /// The volumes with waiting requests and a floor, by the moment up to which they had it.
     floors: BTreeSet<(u64, u32)>,
     /// The volumes that their own limits hold back, by the end of that.
@@ -111,7 +117,7 @@ impl Shares {
             }
             return;
         }
-        let place = self.round.enter(volume as usize);
+        let place = self.turns.enter(volume as usize);
         let member = Member { share, place, state: State::Idle, floor_until: 0 };
         self.members.insert(volume, member);
     }
@@ -120,7 +126,7 @@ impl Shares {
     pub fn remove(&mut self, budget: &Meters, volume: u32) {
         self.pause(budget, volume);
         if let Some(member) = self.members.remove(&volume) {
-            self.round.leave(member.place);
+            self.turns.leave(member.place);
         }
     }
 
@@ -132,7 +138,7 @@ impl Shares {
         if self.members.get(&volume).is_some_and(is_idle) {
             self.ready(volume);
             budget.set_waiting(true);
-            return self.round.first(None) == Some(volume as usize) || !self.floors.is_empty();
+            return self.turns.first(None) == Some(volume as usize) || !self.floors.is_empty();
         }
         false
     }
@@ -153,7 +159,7 @@ impl Shares {
     /// [woken](Self::wake) again because its own limits changed.
     pub fn pause(&mut self, budget: &Meters, volume: u32) {
         self.rest(volume, State::Idle);
-        budget.set_waiting(self.round.is_ready());
+        budget.set_waiting(self.turns.is_ready());
     }
 
     /// Has volumes take their turns as far as `budget` and their own limits let them: `step` is to
@@ -187,7 +193,7 @@ impl Shares {
                 }
             }
         }
-        budget.set_waiting(self.round.is_ready());
+        budget.set_waiting(self.turns.is_ready());
         let held = self.held.first().map(|&(until, _)| until);
         [again, held].into_iter().flatten().min()
     }
@@ -197,7 +203,7 @@ impl Shares {
         if let Some(&(_, volume)) = self.floors.first().filter(|(until, _)| *until <= now.0) {
             return Some((volume, true));
         }
-        let volume = u32::try_from(self.round.first(None)?).ok()?;
+        let volume = u32::try_from(self.turns.first(None)?).ok()?;
         Some((volume, false))
     }
 
@@ -215,13 +221,13 @@ impl Shares {
                 self.floors.insert((member.floor_until, volume));
             }
         }
-        let weigh = |bytes: u64| Weight { bytes: weighed(bytes, weight), kind: Kind::Bytes };
+        let weigh = |bytes: u64| Weight::of(weighed(bytes, weight));
         let next = next.map(weigh);
         let served = weigh(bytes).bytes;
         let turn = next.map_or(0, |next| next.bytes.max(weigh(turn).bytes));
-        member.place = self.round.serve(member.place, served, next, || turn);
+        member.place = self.turns.serve(member.place, served, next, || turn);
         if by_floor {
-            member.place = self.round.advance_at_most(member.place, served);
+            member.place = self.turns.advance_at_most(member.place, served);
         }
         if next.is_none() {
             member.state = State::Idle;
@@ -231,7 +237,7 @@ impl Shares {
     fn ready(&mut self, volume: u32) {
         let Some(member) = self.members.get_mut(&volume) else { return };
         member.state = State::Ready;
-        member.place = self.round.join(member.place, Weight { bytes: 1, kind: Kind::Bytes });
+        member.place = self.turns.join(member.place, Weight::of(1));
         if member.share.floor > BytesPerSecond::ZERO {
             self.floors.insert((member.floor_until, volume));
         }
@@ -245,7 +251,7 @@ impl Shares {
                 self.held.remove(&(until, volume));
             }
             State::Ready => {
-                member.place = self.round.pause(member.place);
+                member.place = self.turns.pause(member.place);
                 self.floors.remove(&(member.floor_until, volume));
             }
         }
@@ -256,7 +262,7 @@ impl Shares {
     }
 }
 
-/// The weight of `bytes` in the round, for a volume of this weight.
+/// The weight of `bytes` for a volume of this weight.
 fn weighed(bytes: u64, weight: u32) -> u64 {
     let product = bytes.saturating_mul(u64::from(Share::WEIGHT));
     product.div_ceil(u64::from(weight.max(1)))

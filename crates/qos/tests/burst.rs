@@ -34,9 +34,9 @@ impl Volume {
         self.meters.credits(Mono(self.now)).unwrap()
     }
 
-    /// Asks for `rate` operations a second for so long, and says how many went. What is refused is
-    /// asked for again, like a waiting request; demand that the limit leaves over for more than 0.1
-    /// s is dropped.
+    /// Demand for `rate` operations a second for so long, and says how many went. What is refused
+    /// is asked for again, like a waiting request; demand that the limit leaves over for more than
+    /// 0.1 s is dropped.
     fn ask(&mut self, rate: u64, seconds: u64) -> u64 {
         let portion = self.portion();
         let (begin, end) = (self.now, self.now + seconds * SECOND);

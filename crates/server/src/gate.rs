@@ -1,13 +1,15 @@
-//! The gate of one volume: where requests wait for their contract.
+//! The gate of one volume: it admits requests under the volume's contract, and parks those that
+//! must wait.
 //!
-//! The arithmetic is `weir-qos`'s: [`Meters`] on the fast path, [`Line`] for those that wait. This
-//! module adds what they must not have: a lock, memory bounds, and the list of connections that
-//! stopped reading. It never sleeps; workers ask again when told to. Volumes that share a budget
-//! are asked together, by the [`PoolGate`] of their pool.
+//! The arithmetic is in `weir-qos`: [`Meters`] on the fast path, [`WaitQueue`] for waiting
+//! requests. This module adds a lock, memory bounds, and the list of connections that stopped
+//! reading. It never sleeps: workers poll it when their timers fire. Volumes that share a budget
+//! are polled together, by the [`PoolGate`] of their pool.
 
 #[cfg(test)]
 mod hostile;
 mod memory;
+mod poller;
 mod queued;
 mod room;
 mod shared;
@@ -22,12 +24,16 @@ use crate::limits::{
     PARKED_CLIENT_MIN, PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX,
     PARKED_VOLUME_MIN,
 };
-use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock};
 use arc_swap::ArcSwapOption;
 use memory::Pinned;
+use poller::Poller;
+use shared::Member;
 use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
-use weir_qos::{Asks, Ceiling, Cost, Iops, Limits, Line, Meters, Observed, Share, Shares, Step};
+use weir_qos::{
+    Ceiling, ClientKey, Cost, Demand, Iops, Limits, Meters, Observed, Share, Step, WaitQueue,
+};
 
 /// The charge of a request, by its volume and its file.
 pub(crate) type Charged = weir_qos::Charged<ObjectKey>;
@@ -35,7 +41,7 @@ pub(crate) type Charged = weir_qos::Charged<ObjectKey>;
 /// The charge of a file.
 pub(crate) type FileCharge = weir_qos::FileCharge<ObjectKey>;
 
-/// A request that waits, and what it pins.
+/// A waiting request, and the memory that it pins.
 pub(crate) struct Ticket<T> {
     /// The request, detached from its receive buffer.
     pub(crate) request: T,
@@ -43,8 +49,8 @@ pub(crate) struct Ticket<T> {
     pub(crate) since: Mono,
     /// Bytes of memory it is accounted for.
     pub(crate) pinned: u64,
-    /// Bytes that the started request will hold; the gate takes room for them before it lets the
-    /// request go.
+    /// Bytes that the started request will hold; the gate reserves room for them before it releases
+    /// the request.
     pub(crate) holds: usize,
     /// The room of its connection for replies; `None` for a part of a request that has its room.
     room: Option<Arc<Room>>,
@@ -60,8 +66,8 @@ pub(crate) struct Released<T> {
 
 /// The result of parking a request.
 pub(crate) struct Parked {
-    /// The request was the first in the queue, or goes before all others: ask the gate once
-    /// everything is parked that came with it.
+    /// The request is the first in the queue, or goes before all others: poll the gate once all
+    /// requests that arrived together are parked.
     pub(crate) ask: bool,
     /// Bytes of memory that the request is accounted for.
     pub(crate) pinned: u64,
@@ -70,13 +76,13 @@ pub(crate) struct Parked {
 }
 
 struct Waiting<T> {
-    line: Line<ObjectKey, Ticket<T>>,
+    queue: WaitQueue<ObjectKey, Ticket<T>>,
     pinned: Pinned,
     stopped: Vec<Stopped>,
     observed: Observed,
 }
 
-/// Requests that go, and what becomes free with them.
+/// The requests that are released, and the memory that they free.
 struct Releases<'a, T> {
     observed: &'a mut Observed,
     pinned: &'a mut Pinned,
@@ -87,8 +93,8 @@ struct Releases<'a, T> {
 }
 
 impl<T: Queued> Releases<'_, T> {
-    /// Lets a request go at its charge, if its connection has room for the reply; otherwise returns
-    /// it.
+    /// Releases a request with its charge, if its connection has room for the reply; otherwise
+    /// returns it.
     fn release(&mut self, ticket: Ticket<T>, charged: Charged) -> Option<Ticket<T>> {
         if ticket.room.as_ref().is_some_and(|room| !room.take(ticket.holds)) {
             return Some(ticket);
@@ -106,26 +112,22 @@ pub(crate) struct Gate<T> {
     meters: Meters,
     waiting: Mutex<Waiting<T>>,
     parked: AtomicU64,
-    /// The part of it that waits for files.
-    aside: AtomicU64,
     parked_max: AtomicU64,
-    /// The worker that asks again; meaningful while somebody waits.
-    pumper: AtomicUsize,
-    /// Time of the worker's next poll: the earliest timer that was set and has not fired.
-    armed: AtomicU64,
+    /// Unused while the volume shares the budget of a pool, which has a poller of its own.
+    poller: Poller,
     /// Whether its files have a ceiling; kept here to be read without the lock.
     limits_files: AtomicBool,
     total: Arc<ParkedTotal>,
     id: VolumeId,
-    /// The pool whose budget the volume shares, if any. Changed only under the lock; where that of
-    /// the pool is taken too, it is taken first.
+    /// The pool whose budget the volume shares, if any. Changed only under the lock of the gate;
+    /// the lock of the pool is taken before that.
     pool: ArcSwapOption<PoolGate<T>>,
-    /// Time at which the volume joined the pool.
+    /// The time at which the volume joined the pool.
     joined: AtomicU64,
 }
 
 impl<T: Queued> Gate<T> {
-    /// The gate of the volume `id` that lets `limits` through.
+    /// The gate of the volume `id` with these limits.
     pub(crate) fn new(id: VolumeId, limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
             id,
@@ -133,16 +135,14 @@ impl<T: Queued> Gate<T> {
             joined: AtomicU64::new(0),
             meters: Meters::new(limits),
             waiting: Mutex::new(Waiting {
-                line: Line::new(),
+                queue: WaitQueue::new(),
                 pinned: Pinned::default(),
                 stopped: Vec::new(),
                 observed: Observed::new(limits),
             }),
             parked: AtomicU64::new(0),
-            aside: AtomicU64::new(0),
             parked_max: AtomicU64::new(parked_max(limits)),
-            pumper: AtomicUsize::new(0),
-            armed: AtomicU64::new(u64::MAX),
+            poller: Poller::default(),
             limits_files: AtomicBool::new(false),
             total,
         }
@@ -159,17 +159,17 @@ impl<T: Queued> Gate<T> {
         lock(&self.waiting).observed.limits()
     }
 
-    /// The limits of the volume, and the certain part of them.
+    /// The limits of the volume, and their guaranteed part.
     pub(crate) fn entitled(&self) -> Entitled {
         lock(&self.waiting).observed.entitled()
     }
 
-    /// The credits for bursts that are left, if there are bursts.
+    /// The remaining credits for bursts, if there are bursts.
     pub(crate) fn credits(&self, now: Mono) -> Option<u64> {
         self.meters.credits(now)
     }
 
-    /// Goes on with the credits that an earlier server left.
+    /// Restores the credits that an earlier server saved.
     pub(crate) fn set_credits(&self, credits: u64, now: Mono) {
         self.meters.set_credits(credits, now);
     }
@@ -179,84 +179,74 @@ impl<T: Queued> Gate<T> {
         self.parked.load(Ordering::Relaxed)
     }
 
-    /// Requests waiting now.
+    /// The number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
-        lock(&self.waiting).line.len()
+        lock(&self.waiting).queue.len()
     }
 
-    /// Adds what the gate saw until `reading` was taken to it.
+    /// Adds the gate's counters at the time of `reading` to it.
     pub(crate) fn read(&self, reading: &mut Reading) {
         let mut waiting = lock(&self.waiting);
         let now = reading.at;
-        let Waiting { line, observed, .. } = &mut *waiting;
-        observed.until(now, line);
-        // Files that owe nothing need not be remembered.
-        line.forget(now);
+        let Waiting { queue, observed, .. } = &mut *waiting;
+        observed.until(now, queue);
+        queue.forget(now);
         observed.add_to(reading);
         reading.owed_bytes = self.meters.owed_bytes(now);
     }
 
-    /// The worker to tell of a change of contract.
+    /// The worker that owns the timer of the gate, and is notified of changes of the contract.
     pub(crate) fn pumper(&self) -> usize {
-        match &*self.pool.load() {
-            Some(pool) => pool.pumper.load(Ordering::Relaxed),
-            None => self.pumper.load(Ordering::Relaxed),
-        }
+        self.with_poller(Poller::owner)
     }
 
-    /// Does a timer for `at` have to be set? Not if an earlier one is.
+    /// Whether a timer for `at` has to be set: not if an earlier one is.
     pub(crate) fn arm(&self, at: Mono) -> bool {
-        let arm = |armed: &AtomicU64| armed.fetch_min(at.0, Ordering::Relaxed) > at.0;
-        self.pool.load().as_ref().map_or_else(|| arm(&self.armed), |pool| arm(&pool.armed))
+        self.with_poller(|poller| poller.arm(at))
     }
 
-    /// The timer for `at` fired.
+    /// Notes that the timer for `at` fired.
     pub(crate) fn fired(&self, at: Mono) {
-        // Only the earliest counts; a later one that was overtaken fires for nothing.
-        let fired = |armed: &AtomicU64| {
-            let _ = armed.compare_exchange(at.0, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
-        };
-        self.pool.load().as_ref().map_or_else(|| fired(&self.armed), |pool| fired(&pool.armed));
+        self.with_poller(|poller| poller.fired(at));
+    }
+
+    /// The poller of the pool, or that of a lone volume.
+    fn with_poller<R>(&self, work: impl FnOnce(&Poller) -> R) -> R {
+        match &*self.pool.load() {
+            Some(pool) => work(&pool.poller),
+            None => work(&self.poller),
+        }
     }
 
     /// Puts other limits in force for the next decision.
     pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
-        // Under the lock, so that no pump runs with half of the change.
-        self.locked(|pool, waiting| {
+        // Under the lock, so that no poll applies half of the change.
+        self.locked(|member, waiting| {
             waiting.observed.set_limits(limits, now);
             self.meters.set(limits, now);
-            waiting.line.reweigh(&self.meters);
+            waiting.queue.reweigh(&self.meters);
             self.parked_max.store(parked_max(limits), Ordering::Relaxed);
-            self.changed(pool, waiting);
+            member.renew(&waiting.queue);
         });
     }
 
     /// The ceiling of each file, if there is one.
     pub(crate) fn file_ceiling(&self) -> Option<Ceiling> {
-        lock(&self.waiting).line.ceiling()
+        lock(&self.waiting).queue.ceiling()
     }
 
     /// Puts another ceiling of files in force for the next decision, or none. Pump it afterwards.
     pub(crate) fn set_file_ceiling(&self, ceiling: Option<Ceiling>, now: Mono) {
-        self.locked(|pool, waiting| {
-            waiting.line.set_ceiling(ceiling, &self.meters, now);
+        self.locked(|member, waiting| {
+            waiting.queue.set_ceiling(ceiling, &self.meters, now);
             self.limits_files.store(ceiling.is_some(), Ordering::Relaxed);
-            self.changed(pool, waiting);
+            member.renew(&waiting.queue);
         });
     }
 
-    /// Waiting requests may have been held back by earlier limits.
-    fn changed(&self, pool: Option<(&PoolGate<T>, &mut Shares)>, waiting: &Waiting<T>) {
-        let Some((pool, shares)) = pool else { return };
-        shares.pause(&pool.budget, self.id.0);
-        if !waiting.line.is_empty() {
-            shares.wake(&pool.budget, self.id.0);
-        }
-    }
-
-    /// Has the volume, whose gate this is, share the budget of a pool from now on, or of none. Pump
-    /// those that it shares with afterwards, and the volume itself if this says that it left a
-    /// pool. Called by one at a time.
+    /// Makes the volume share the budget of a pool from now on, or of none. Pump the pool
+    /// afterwards, and the volume itself if the result is true, which means that it left a pool.
+    /// Called by one thread at a time.
     pub(crate) fn set_share(
         self: &Arc<Self>,
         with: Option<(&Arc<PoolGate<T>>, Share)>,
@@ -278,8 +268,8 @@ impl<T: Queued> Gate<T> {
             let _waiting = lock(&self.waiting);
             self.pool.store(None);
             self.meters.set_shared(false);
-            // A timer that was set for the pool may find it gone.
-            old.armed.store(u64::MAX, Ordering::Relaxed);
+            // A timer that was set for the pool may find the volume outside of it.
+            old.poller.disarm();
         }
         if let Some((new, share)) = with {
             let mut sharing = lock(&new.sharing);
@@ -288,38 +278,35 @@ impl<T: Queued> Gate<T> {
             self.joined.store(now.0, Ordering::Relaxed);
             self.pool.store(Some(Arc::clone(new)));
             self.meters.set_shared(true);
-            self.armed.store(u64::MAX, Ordering::Relaxed);
-            if !waiting.line.is_empty() {
+            self.poller.disarm();
+            if !waiting.queue.is_empty() {
                 sharing.shares.wake(&new.budget, self.id.0);
             }
         }
         left
     }
 
-    /// Does `work` on the waiting requests, with the pool's order where there is one.
-    fn locked<R>(
-        &self,
-        work: impl FnOnce(Option<(&PoolGate<T>, &mut Shares)>, &mut Waiting<T>) -> R,
-    ) -> R {
+    /// Does `work` on the waiting requests, and on the volume's membership in a pool.
+    fn locked<R>(&self, work: impl FnOnce(Member<'_, T>, &mut Waiting<T>) -> R) -> R {
         loop {
             let pool = self.pool.load_full();
             let mut sharing = pool.as_ref().map(|pool| lock(&pool.sharing));
             let mut waiting = lock(&self.waiting);
             let now = self.pool.load();
             if now.as_ref().map(Arc::as_ptr) == pool.as_ref().map(Arc::as_ptr) {
-                let order = sharing.as_mut().map(|sharing| &mut sharing.shares);
-                return work(pool.as_deref().zip(order), &mut waiting);
+                let shares = sharing.as_mut().map(|sharing| &mut sharing.shares);
+                return work(Member::new(self.id, pool.as_deref().zip(shares)), &mut waiting);
             }
         }
     }
 
-    /// Whether what isn't a READ or WRITE is an operation of the contract too.
+    /// Whether operations other than READ and WRITE are charged too.
     pub(crate) fn counts_metadata(&self) -> bool {
         self.meters.counts_metadata()
     }
 
-    /// May a request of `cost` go now, which reads or writes `file` if it names one? Only while
-    /// nobody waits; then says what it was charged.
+    /// Admits a request of `cost` that reads or writes `file`, if it names one, and returns its
+    /// charge; `None` if the limits are reached or other requests wait.
     pub(crate) fn try_pass(
         &self,
         cost: Cost,
@@ -330,11 +317,11 @@ impl<T: Queued> Gate<T> {
         let Some(file) = file.filter(|_| limited) else {
             return self.pass(cost, now).map(|volume| Charged { volume, file: None });
         };
-        lock(&self.waiting).line.try_pass(*file, cost, now, || self.pass(cost, now))
+        lock(&self.waiting).queue.try_pass(*file, cost, now, || self.pass(cost, now))
     }
 
-    /// Charges the limits of the volume. A request that moves no byte goes at once where operations
-    /// are not counted.
+    /// Charges the limits of the volume. A request without bytes is free if operations are not
+    /// counted.
     fn pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
         if cost.bytes == 0 && !self.meters.counts_operations() {
             return Some(Cost::ZERO);
@@ -348,23 +335,21 @@ impl<T: Queued> Gate<T> {
         }
     }
 
-    /// Gives back the charge made at `charged_at` that a request did not use. True if requests
-    /// wait, which may go sooner now: ask the gate again.
+    /// Refunds the unused part of a charge that was made at `charged_at`. True if requests wait,
+    /// which may go earlier now: poll the gate.
     pub(crate) fn refund(&self, unused: Charged, charged_at: Mono, now: Mono) -> bool {
         let of_file = unused.file.is_some_and(|charge| self.refund_file(charge, now));
         self.refund_volume(unused.volume, charged_at, now) || of_file
     }
 
     fn refund_file(&self, charge: FileCharge, now: Mono) -> bool {
-        let waits = lock(&self.waiting).line.refund(charge, now);
-        if waits {
-            self.locked(|pool, _| {
-                if let Some((pool, shares)) = pool {
-                    shares.again(&pool.budget, self.id.0);
-                }
-            });
-        }
-        waits
+        self.locked(|mut member, waiting| {
+            let waits = waiting.queue.refund(charge, now);
+            if waits {
+                member.again();
+            }
+            waits
+        })
     }
 
     fn refund_volume(&self, cost: Cost, charged_at: Mono, now: Mono) -> bool {
@@ -372,30 +357,30 @@ impl<T: Queued> Gate<T> {
             return false;
         }
         self.meters.refund(cost, charged_at, now);
+        let waits = self.meters.is_waiting();
         if !self.meters.is_shared() {
-            return self.meters.is_waiting();
+            return waits;
         }
         let pool = self.pool.load();
-        let waits = self.meters.is_waiting();
         let pool_waits = pool.as_ref().is_some_and(|pool| {
             // A charge made before the volume joined the pool is not the pool's.
             if charged_at.0 > self.joined.load(Ordering::Relaxed) {
                 pool.budget.refund(cost.uncounted(), charged_at, now);
             }
             if waits {
-                lock(&pool.sharing).shares.again(&pool.budget, self.id.0);
+                pool.again(self.id);
             }
             pool.budget.is_waiting()
         });
         pool_waits || waits
     }
 
-    /// Whether a request, which was refused and doesn't wait, was charged for a moment, so that
-    /// those who were refused meanwhile may go sooner than they were told: ask the gate again.
+    /// Whether a refused request, which is not parked, was charged for a moment, so that requests
+    /// that were refused meanwhile may go earlier than they were told: poll the gate.
     pub(crate) fn took_back(&self) -> bool {
         let took_back = self.meters.took_back();
         if let Some(pool) = self.pool.load().as_ref().filter(|_| took_back) {
-            lock(&pool.sharing).shares.again(&pool.budget, self.id.0);
+            pool.again(self.id);
         }
         took_back
     }
@@ -418,28 +403,22 @@ impl<T: Queued> Gate<T> {
         self.parked.fetch_add(pinned, Ordering::Relaxed);
         let (client, id, cost) = (request.client(), request.connection(), request.cost());
         let (file, connection) = (request.file().copied(), id.token);
-        let asks = Asks { client, connection, cost, file, pinned };
+        let demand = Demand { client, connection, cost, file, pinned };
         let holds = request.held_bytes();
         let ticket = Ticket { request, since: now, pinned, holds, room };
-        Ok(self.locked(|pool, waiting| {
-            waiting.observed.until(now, &waiting.line);
+        Ok(self.locked(|mut member, waiting| {
+            waiting.observed.until(now, &waiting.queue);
             waiting.observed.queued(cost);
             waiting.pinned.add(client, pinned);
-            let mut ask = waiting.line.push(&self.meters, asks, ticket);
-            if let Some((pool, shares)) = pool {
-                if ask {
-                    shares.again(&pool.budget, self.id.0);
-                }
-                ask |= shares.wake(&pool.budget, self.id.0);
-                if ask {
-                    pool.pumper.store(id.worker, Ordering::Relaxed);
-                }
-            }
+            let mut ask = waiting.queue.push(&self.meters, demand, ticket);
             if ask {
-                self.pumper.store(id.worker, Ordering::Relaxed);
+                member.again();
             }
-            let full = self.is_full_for(waiting.pinned.of(client), &waiting.pinned)
-                || self.is_full_aside() && waiting.line.is_aside(connection);
+            ask |= member.wake();
+            if ask {
+                self.set_owner(&member, id.worker);
+            }
+            let full = self.is_full_for(client, connection, waiting);
             if full {
                 waiting.stopped.push(Stopped { connection: id, client });
             }
@@ -447,34 +426,35 @@ impl<T: Queued> Gate<T> {
         }))
     }
 
-    /// A connection has room for replies again. True if requests of it waited for that:
-    /// ask the gate.
+    fn set_owner(&self, member: &Member<'_, T>, worker: usize) {
+        member.poller().unwrap_or(&self.poller).set_owner(worker);
+    }
+
+    /// Resumes a connection that has room for replies again. True if its requests were stalled:
+    /// poll the gate.
     pub(crate) fn resume_connection(&self, connection: ConnId, now: Mono) -> bool {
-        self.locked(|pool, waiting| {
-            waiting.observed.until(now, &waiting.line);
-            let resumed = waiting.line.resume(&self.meters, connection.token);
+        self.locked(|mut member, waiting| {
+            waiting.observed.until(now, &waiting.queue);
+            let resumed = waiting.queue.resume(&self.meters, connection.token);
             if resumed {
-                self.pumper.store(connection.worker, Ordering::Relaxed);
-                if let Some((pool, shares)) = pool {
-                    shares.again(&pool.budget, self.id.0);
-                    shares.wake(&pool.budget, self.id.0);
-                    pool.pumper.store(connection.worker, Ordering::Relaxed);
-                }
+                member.again();
+                member.wake();
+                self.set_owner(&member, connection.worker);
             }
             resumed
         })
     }
 
-    /// Releases all that may go now, of other volumes too where it shares a budget with them;
-    /// answers when to ask again, if anybody still waits.
+    /// Releases all requests that may go now, including those of other volumes with which this one
+    /// shares a budget; returns the time of the next poll, if requests still wait.
     pub(crate) fn pump(
         &self,
         now: Mono,
         released: &mut Vec<Released<T>>,
         resumed: &mut Vec<Stopped>,
     ) -> Option<Mono> {
-        let own = self.locked(|pool, waiting| {
-            pool.is_none().then(|| {
+        let own = self.locked(|member, waiting| {
+            member.is_lone().then(|| {
                 let next = self.release(waiting, now, released);
                 self.resume(waiting, resumed);
                 next
@@ -484,7 +464,7 @@ impl<T: Queued> Gate<T> {
         own.unwrap_or_else(|| pool.and_then(|pool| pool.pump(now, released, resumed)))
     }
 
-    /// Releases what is to go next, if this volume and the `budget` of its pool let it.
+    /// Releases the next request, if this volume and the `budget` of its pool admit it.
     fn step(
         &self,
         budget: &Meters,
@@ -493,42 +473,42 @@ impl<T: Queued> Gate<T> {
         resumed: &mut Vec<Stopped>,
     ) -> Step {
         let mut waiting = lock(&self.waiting);
-        let (line, mut releases) = self.releases(&mut waiting, now, released);
+        let (queue, mut releases) = self.releases(&mut waiting, now, released);
         let release = &mut |ticket, charged| releases.release(ticket, charged);
-        let step = line.step(&self.meters, budget, now, release);
+        let step = queue.step(&self.meters, budget, now, release);
         self.unaccount(releases.freed);
         self.resume(&mut waiting, resumed);
         step
     }
 
-    /// The releases of the requests that wait.
+    /// Splits the waiting requests into their queue and the state that a release changes.
     fn releases<'a>(
         &self,
         waiting: &'a mut Waiting<T>,
         now: Mono,
         released: &'a mut Vec<Released<T>>,
-    ) -> (&'a mut Line<ObjectKey, Ticket<T>>, Releases<'a, T>) {
-        let Waiting { line, observed, pinned, .. } = waiting;
-        observed.until(now, line);
+    ) -> (&'a mut WaitQueue<ObjectKey, Ticket<T>>, Releases<'a, T>) {
+        let Waiting { queue, observed, pinned, .. } = waiting;
+        observed.until(now, queue);
         let pinned_max = self.parked_max.load(Ordering::Relaxed);
-        (line, Releases { observed, pinned, pinned_max, freed: 0, released, now })
+        (queue, Releases { observed, pinned, pinned_max, freed: 0, released, now })
     }
 
-    /// Forgets the waiting requests of a connection that is gone.
+    /// Cancels the waiting requests of a connection that is closed.
     pub(crate) fn cancel(&self, connection: ConnId, now: Mono, resumed: &mut Vec<Stopped>) {
-        self.locked(|pool, waiting| {
-            waiting.observed.until(now, &waiting.line);
+        self.locked(|mut member, waiting| {
+            waiting.observed.until(now, &waiting.queue);
             waiting.stopped.retain(|stopped| stopped.connection != connection);
             let (mut freed, max) = (0, self.parked_max.load(Ordering::Relaxed));
             let pinned = &mut waiting.pinned;
             let token = connection.token;
-            waiting.line.cancel_connection(&self.meters, token, now, &mut |ticket: Ticket<T>| {
+            waiting.queue.cancel(&self.meters, token, now, &mut |ticket: Ticket<T>| {
                 freed += ticket.pinned;
                 pinned.remove(ticket.request.client(), ticket.pinned, max);
             });
             self.unaccount(freed);
-            if let Some((pool, shares)) = pool.filter(|_| waiting.line.is_empty()) {
-                shares.pause(&pool.budget, self.id.0);
+            if waiting.queue.is_empty() {
+                member.pause();
             }
             self.resume(waiting, resumed);
         });
@@ -540,57 +520,55 @@ impl<T: Queued> Gate<T> {
         now: Mono,
         released: &mut Vec<Released<T>>,
     ) -> Option<Mono> {
-        let (line, mut releases) = self.releases(waiting, now, released);
+        let (queue, mut releases) = self.releases(waiting, now, released);
         let release = &mut |ticket, charged| releases.release(ticket, charged);
-        let next = line.poll(&self.meters, now, release);
+        let next = queue.poll(&self.meters, now, release);
         self.unaccount(releases.freed);
         next
     }
 
-    /// Connections go on once a quarter of the bound is free, of the volume's or of their client's
-    /// part, so that they do not flutter; those that were stopped for requests which wait for files
-    /// also once they have none of these any more.
+    /// Resumes stopped connections once a quarter of the bound is free, of the volume's or of their
+    /// client's part, so that they do not flutter. A connection that was stopped because of
+    /// throttled requests also resumes once it has none of these.
     fn resume(&self, waiting: &mut Waiting<T>, resumed: &mut Vec<Stopped>) {
-        let Waiting { line, stopped, pinned, .. } = waiting;
-        self.aside.store(line.pinned_aside(), Ordering::Relaxed);
-        let fell = line.cleared() | std::mem::take(&mut pinned.fell);
+        let Waiting { queue, stopped, pinned, .. } = waiting;
+        let fell = queue.cleared() | std::mem::take(&mut pinned.fell);
         if stopped.is_empty() {
             return;
         }
         let max = self.parked_max.load(Ordering::Relaxed);
+        let throttled = queue.throttled_bytes();
         let total_low = self.total.bytes() <= self.total.full() / 4 * 3;
-        let low = self.parked_for_volume() <= max / 4 * 3 && total_low;
-        let aside_low = line.pinned_aside() <= max / 4 * 3;
-        if line.is_empty() || low && aside_low {
+        let low = self.parked().saturating_sub(throttled) <= max / 4 * 3 && total_low;
+        let throttled_low = throttled <= max / 4 * 3;
+        if queue.is_empty() || low && throttled_low {
             return resumed.append(stopped);
         }
         if low || fell {
             let most = if total_low { pinned.part(max) } else { PARKED_CLIENT_MIN } / 4 * 3;
             resumed.extend(stopped.extract_if(.., |one| {
                 (low || pinned.of(one.client) <= most)
-                    && (aside_low || !line.is_aside(one.connection.token))
+                    && (throttled_low || !queue.is_throttled(one.connection.token))
             }));
         }
     }
 
-    /// Whether a client that has `own` bytes waiting is to have no more. Requests that wait for the
-    /// volume itself drain at its rate, so the bound stops connections of clients with an equal
-    /// part of the memory or more, and never those of a client with less.
-    fn is_full_for(&self, own: u64, pinned: &Pinned) -> bool {
+    /// Whether a connection of a client must stop reading because of the memory of waiting
+    /// requests.
+    ///
+    /// Requests that wait for the volume drain at its rate, so their bound stops the connections of
+    /// clients with an equal part of the memory or more, and never those of a client with less.
+    /// Throttled requests drain at the rate of their files, so they have a bound of their own,
+    /// which stops only connections with throttled requests.
+    fn is_full_for(&self, client: ClientKey, connection: u64, waiting: &Waiting<T>) -> bool {
+        let Waiting { queue, pinned, .. } = waiting;
         let max = self.parked_max.load(Ordering::Relaxed);
-        self.parked_for_volume() > max && own >= pinned.part(max)
-            || self.total.bytes() > self.total.full()
-                && own >= PARKED_CLIENT_MIN.min(pinned.part(max))
-    }
-
-    /// Requests that wait for files drain as slowly as the files, and so have a bound of their own,
-    /// which stops only connections that have a part in it.
-    fn is_full_aside(&self) -> bool {
-        self.aside.load(Ordering::Relaxed) > self.parked_max.load(Ordering::Relaxed)
-    }
-
-    fn parked_for_volume(&self) -> u64 {
-        self.parked().saturating_sub(self.aside.load(Ordering::Relaxed))
+        let (own, throttled) = (pinned.of(client), queue.throttled_bytes());
+        let of_volume = self.parked().saturating_sub(throttled) > max && own >= pinned.part(max);
+        let of_all = || {
+            self.total.bytes() > self.total.full() && own >= PARKED_CLIENT_MIN.min(pinned.part(max))
+        };
+        of_volume || of_all() || throttled > max && queue.is_throttled(connection)
     }
 
     fn unaccount(&self, pinned: u64) {
@@ -601,7 +579,7 @@ impl<T: Queued> Gate<T> {
     }
 }
 
-/// 20 s of the tightest limit, within 16 and 64 MiB.
+/// The bound on parked memory: 20 s of the tightest limit, within 16 and 64 MiB.
 fn parked_max(limits: Limits) -> u64 {
     let operations = |iops: Iops| iops.0.saturating_mul(PARKED_OPERATION_BYTES);
     let rate = limits.iops.map_or(limits.rate.0, |iops| operations(iops).min(limits.rate.0));
@@ -612,7 +590,7 @@ fn parked_max(limits: Limits) -> u64 {
 mod tests {
     use super::*;
     use crate::worker::GateEntry;
-    use weir_qos::{BytesPerSecond, ClientKey, Queue};
+    use weir_qos::{BytesPerSecond, Queue};
 
     #[test]
     fn what_may_be_parked_follows_the_tightest_limit() {

@@ -1,21 +1,19 @@
 //! The budget that the volumes of a pool share, and the turns of its volumes. Waiting requests stay
 //! in each volume's own gate; the order and the arithmetic are `weir-qos`'s.
 
+use super::poller::Poller;
 use super::{Gate, Queued, Released, Stopped};
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, Weak, lock};
+use crate::sync::{Arc, Mutex, Weak, lock};
 use std::collections::BTreeMap;
-use weir_core::{Mono, VolumeId};
-use weir_qos::{Limits, Meters, Share, Shares, Step};
+use weir_core::{Mono, ObjectKey, VolumeId};
+use weir_qos::{Limits, Meters, Share, Shares, Step, WaitQueue};
 
 /// The gate of a shared pool.
 pub(crate) struct PoolGate<T> {
     pub(super) budget: Meters,
     /// Taken before the lock of any volume.
     pub(super) sharing: Mutex<Sharing<T>>,
-    /// The worker that asks again; meaningful while somebody waits.
-    pub(super) pumper: AtomicUsize,
-    /// Time of the worker's next poll, as with a volume of its own.
-    pub(super) armed: AtomicU64,
+    pub(super) poller: Poller,
 }
 
 /// The gates of the volumes, and their order.
@@ -45,12 +43,7 @@ impl<T> Sharing<T> {
 impl<T: Queued> PoolGate<T> {
     /// A pool without volumes.
     pub(crate) fn new(budget: Limits) -> Self {
-        Self {
-            budget: Meters::new(budget),
-            sharing: Mutex::default(),
-            pumper: AtomicUsize::new(0),
-            armed: AtomicU64::new(u64::MAX),
-        }
+        Self { budget: Meters::new(budget), sharing: Mutex::default(), poller: Poller::default() }
     }
 
     /// Puts another budget in force for the next decision. Pump it afterwards.
@@ -59,18 +52,23 @@ impl<T: Queued> PoolGate<T> {
         self.budget.set(budget, now);
     }
 
-    /// The worker that asks it again, and the gate of a volume by which to ask.
+    /// The worker that owns the pool's timer, and the gate of a volume by which to poll the pool.
     pub(crate) fn door(&self) -> Option<(usize, Arc<Gate<T>>)> {
         let gate = lock(&self.sharing).gates.values().find_map(Weak::upgrade)?;
-        Some((self.pumper.load(Ordering::Relaxed), gate))
+        Some((self.poller.owner(), gate))
     }
 
     pub(super) fn change(&self, id: VolumeId, share: Share) {
         lock(&self.sharing).shares.set(id.0, share);
     }
 
-    /// Releases all that may go now, of any volume; answers when to ask again, if anybody still
-    /// waits.
+    /// Notes that a volume may go earlier than its own limits said.
+    pub(super) fn again(&self, id: VolumeId) {
+        lock(&self.sharing).shares.again(&self.budget, id.0);
+    }
+
+    /// Releases all requests that may go now, of any volume; returns the time of the next poll, if
+    /// requests still wait.
     pub(super) fn pump(
         &self,
         now: Mono,
@@ -83,5 +81,55 @@ impl<T: Queued> PoolGate<T> {
             Some(gate) => gate.step(&self.budget, now, released, resumed),
             None => Step::Nothing,
         })
+    }
+}
+
+/// The membership of a volume in a pool, under the locks of both. A lone volume has none, and all
+/// calls do nothing.
+pub(super) struct Member<'a, T> {
+    id: VolumeId,
+    pool: Option<(&'a PoolGate<T>, &'a mut Shares)>,
+}
+
+impl<'a, T: Queued> Member<'a, T> {
+    pub(super) fn new(id: VolumeId, pool: Option<(&'a PoolGate<T>, &'a mut Shares)>) -> Self {
+        Self { id, pool }
+    }
+
+    pub(super) fn is_lone(&self) -> bool {
+        self.pool.is_none()
+    }
+
+    /// The poller of the pool.
+    pub(super) fn poller(&self) -> Option<&'a Poller> {
+        self.pool.as_ref().map(|(pool, _)| &pool.poller)
+    }
+
+    /// See [`Shares::wake`].
+    pub(super) fn wake(&mut self) -> bool {
+        let Some((pool, shares)) = &mut self.pool else { return false };
+        shares.wake(&pool.budget, self.id.0)
+    }
+
+    /// See [`Shares::again`].
+    pub(super) fn again(&mut self) {
+        if let Some((pool, shares)) = &mut self.pool {
+            shares.again(&pool.budget, self.id.0);
+        }
+    }
+
+    /// See [`Shares::pause`].
+    pub(super) fn pause(&mut self) {
+        if let Some((pool, shares)) = &mut self.pool {
+            shares.pause(&pool.budget, self.id.0);
+        }
+    }
+
+    /// Notes that the volume's own limits changed, so that they may hold it back no longer.
+    pub(super) fn renew<W>(mut self, queue: &WaitQueue<ObjectKey, W>) {
+        self.pause();
+        if !queue.is_empty() {
+            self.wake();
+        }
     }
 }

@@ -40,7 +40,7 @@ impl WorkerState {
         self.mark(conn);
         match prepared {
             Prepared::Admit(request) => self.admit(conn, request),
-            Prepared::Reply(reply) => conn.send.push(reply),
+            Prepared::Reply(reply) => conn.send.push(reply, &mut self.buffers),
             Prepared::Refuse(mut request, reply) => {
                 // Else another connection of the client sent it too, and its turn came first.
                 if request.job.begin() {

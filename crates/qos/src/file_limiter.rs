@@ -1,47 +1,51 @@
-//! Ceilings of files: what each file of a volume may use at most, whatever the volume may. Plain
-//! data, like
-//! [`Queue`]: the caller holds the lock and the clock.
+//! The file limiter: each file of a volume has a ceiling, independent of the volume's own limits.
+//! Plain data, like [`Queue`]: the caller holds the lock and the clock.
 //!
 //! # The rule
 //!
-//! A READ or WRITE is charged to its file as it is to its volume, and goes when both let it. Each
-//! file has [`Meters`] of its own, so what they guarantee holds for every file.
+//! A READ or WRITE is charged to its file as it is to its volume, and goes when both admit it. Each
+//! file has [`Meters`] of its own, so their guarantees hold for every file.
 //!
 //! # The order
 //!
 //! The [queue](Queue) of the volume decides when a request has its turn, and the file decides which
 //! of its requests goes first. A file has a fair queue of its own, over clients and their
-//! connections. As long as that queue is empty and the file allows it, a request goes at its turn.
-//! Otherwise the request enters the queue of its file and the volume goes on with the next request.
-//! So a file at its ceiling holds up no request for another file.
+//! connections. As long as that queue is empty and the file admits it, a request goes at its turn.
+//! Otherwise it is *throttled*: it enters the queue of its file, and the volume goes on with the
+//! next request. So a file at its ceiling delays no request for another file.
 //!
-//! When the file allows a request again, the first request of its queue is *requeued*: it waits for
-//! its turn at the volume again, before all requests of its connection that came later and where
-//! its client stood. Requests are requeued at the rate of the ceiling. A requeued request is
-//! charged to the file when it goes, so that a file can't save up while its volume holds it back.
+//! When the file has capacity again, the first request of its queue is *requeued*: it waits for its
+//! turn at the volume again, before all later requests of its connection and with the position that
+//! its client had. Requests are requeued at the rate of the ceiling. A requeued request is charged
+//! to the file when it goes, so that a file saves up nothing while its volume holds it back.
 //!
-//! A *newcomer*, which has its first turn at the volume, goes before waiting requests of the same
-//! file only if the queue of the file puts it first. So requests that happen to be in the volume's
-//! queue when the file allows one don't overtake those in the file's queue.
+//! A *newcomer*, which has its first turn at the volume, goes before the throttled requests of the
+//! same file only if the queue of the file puts it first. So requests that happen to be in the
+//! volume's queue when the file has capacity don't overtake those in the file's queue.
 //!
-//! A requeued request may still find its file used up, by a request that had its turn sooner. Then
-//! it gets back its place in the file's queue, and the file is *reserved* for it the next time: it
-//! is requeued as the next to go at the volume, and until it had its turn no newcomer of the file
-//! goes, and only other requests that were refused are requeued. So no request is overtaken again
-//! by those that come later.
+//! A requeued request may still be refused by its file, if another request had its turn earlier.
+//! Then it gets back its place in the file's queue, and the file is *reserved* for it the next
+//! time: it is requeued as the next request of the volume, and until it had its turn no newcomer of
+//! the file goes, and only other refused requests are requeued. So later requests never overtake it
+//! again.
 //!
-//! A requeued request that can't go for a reason of its own, because it is cancelled or its
-//! connection is [stalled](crate::queue::Departure::Stalled), counts as one that was never
-//! requeued: the file goes on with the others. A request of a stalled connection is a newcomer when
-//! that is resumed.
+//! A requeued request that can't go for another reason, because it is cancelled or its connection
+//! is [stalled](crate::queue::Departure::Stalled), counts as one that was never requeued: the file
+//! goes on with the others. A request of a stalled connection is a newcomer when that is resumed.
 //!
 //! # What it costs
 //!
-//! O(log files) for each request. A file is remembered until its meters are as new ones, 50 ms
-//! after all that it was charged is paid for, and forgotten when others need the room or [somebody
-//! looks](Files::forget). At most [`FILES_MAX`] are: those beyond share one ceiling until there is
-//! room. With small requests at 1 MiB/s for each that takes 300,000 files a second, with requests
-//! that the ceiling pays for in a second some 16,000.
+//! O(log files) for each request. A file is remembered until its meters are like new ones, 50 ms
+//! after all charges are paid for, and forgotten when others need the room or by
+//! [`forget`](FileLimiter::forget). At most [`FILES_MAX`] are remembered: the files beyond share
+//! one ceiling until there is room. With small requests at 1 MiB/s for each file that takes 300,000
+//! files a second, with requests that the ceiling pays for in a second some 16,000.
+//!
+//! # Assertions
+//!
+//! `debug_assert!` checks that the number of throttled requests matches the files' queues, that a
+//! file is due exactly at the time in its own record, and that no more requests are reserved for
+//! than are requeued.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -49,9 +53,10 @@ use weir_core::Mono;
 
 use crate::limits::{Ceiling, Limits};
 use crate::meter::CATCH_UP_NANOS;
-use crate::meters::{Cost, Kind, Lag, Meters, Refusal};
-use crate::queue::{ClientKey, Order, Queue, Standing, pause};
+use crate::meters::{Cost, Meters};
+use crate::queue::{ClientKey, Entry, Order, Queue, Standing, pause};
 use crate::rate::BytesPerSecond;
+use crate::two_limits::{CatchUp, Refusal, Resource};
 
 /// The most files of one volume that are remembered at once.
 pub const FILES_MAX: usize = 16_384;
@@ -59,29 +64,29 @@ pub const FILES_MAX: usize = 16_384;
 /// With fewer than this nothing is forgotten to make room.
 const FILES_FEW: usize = 64;
 
-/// The files of one volume: the files that owe something, and the requests that wait for them. `K`
-/// names a file, `T` is the caller's token for a parked request.
+/// The files of one volume that have unpaid charges, and their throttled requests. `K` names a
+/// file, `T` is the caller's token for a parked request.
 #[derive(Debug)]
-pub struct Files<K, T> {
+pub struct FileLimiter<K, T> {
     ceiling: Ceiling,
-    /// The files by name; those that found no room are one, without a name.
+    /// The files by name; the files without room of their own are one entry, without a name.
     files: BTreeMap<Option<K>, File<T>>,
-    /// The files with waiting requests, by the moment to ask again.
+    /// The files with throttled requests, by the time of the next poll.
     due: BTreeSet<(Mono, Option<K>)>,
-    /// The number of files at which to look for some to forget, and the earliest moment of that
-    /// look.
+    /// The number of files at which to forget settled ones, and the earliest time of that.
     room: usize,
-    looks: Mono,
-    waiting: usize,
+    forget_at: Mono,
+    /// The number of throttled requests.
+    throttled: usize,
 }
 
 #[derive(Debug)]
 struct File<T> {
     meters: Meters,
     queue: Queue<Throttled<T>>,
-    /// Time to ask again whether a request may be [requeued](Files::poll).
+    /// The time of the next poll, which may [requeue](FileLimiter::poll) a request.
     due: Option<Mono>,
-    /// The number of requeued requests that have had no turn since.
+    /// The number of requeued requests that have not had their turn since.
     requeued: usize,
     /// The number of requeued requests for which the file is reserved.
     reserved: usize,
@@ -96,10 +101,10 @@ struct Throttled<T> {
     refused: bool,
 }
 
-/// The moments until which all requests that a file requeued are paid for at its ceiling, in
-/// nanoseconds, wherever those requests are. Without a pace, one request that waits for its turn at
-/// the volume would keep the others from being requeued, and a file could requeue any number while
-/// none of them has had its turn.
+/// The times until which all requests that a file requeued are paid for at its ceiling, in
+/// nanoseconds, independent of when those requests go. Without a pace, one request that waits for
+/// its turn at the volume would keep the others from being requeued, or a file could requeue any
+/// number of requests before any of them has had its turn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     bytes: u64,
@@ -107,24 +112,25 @@ struct Pace {
 }
 
 impl Pace {
-    /// The pace of a file that has requeued nothing and refused a request.
+    /// The pace of a file that refused a request and has requeued none.
     const fn after(Refusal { until, by }: Refusal) -> Self {
         match by {
-            Kind::Bytes => Self { bytes: until.0, operations: 0 },
-            Kind::Operations => Self { bytes: 0, operations: until.0 },
+            Resource::Bytes => Self { bytes: until.0, operations: 0 },
+            Resource::Operations => Self { bytes: 0, operations: until.0 },
         }
     }
 
-    /// Time at which the next request may be requeued.
+    /// The time at which the next request may be requeued.
     fn until(self) -> Mono {
         Mono(self.bytes.max(self.operations))
     }
 
-    fn charge(&mut self, ceiling: Ceiling, cost: Cost, lag: Lag, now: Mono) {
+    fn charge(&mut self, ceiling: Ceiling, cost: Cost, catch_up: CatchUp, now: Mono) {
         let (bytes, operations) = takes(ceiling, cost);
-        let from = |at: u64, lag| at.max(now.0.saturating_sub(CATCH_UP_NANOS.saturating_add(lag)));
-        self.bytes = from(self.bytes, lag.of_bytes(now)).saturating_add(bytes);
-        self.operations = from(self.operations, lag.of_operations(now)).saturating_add(operations);
+        let from =
+            |at: u64, more| at.max(now.0.saturating_sub(CATCH_UP_NANOS.saturating_add(more)));
+        self.bytes = from(self.bytes, catch_up.bytes).saturating_add(bytes);
+        self.operations = from(self.operations, catch_up.operations).saturating_add(operations);
     }
 
     fn give_back(&mut self, ceiling: Ceiling, cost: Cost) {
@@ -134,7 +140,7 @@ impl Pace {
     }
 }
 
-/// Time (ns) that a ceiling needs to pay for a request's bytes, and for its operations.
+/// The time in nanoseconds in which a ceiling yields a request's bytes, and its operations.
 fn takes(ceiling: Ceiling, cost: Cost) -> (u64, u64) {
     let nanos = |units: u64, rate: u64| {
         let nanos = u128::from(units) * 1_000_000_000 / u128::from(rate.max(1));
@@ -154,7 +160,7 @@ pub struct Turn<K> {
     pub client: ClientKey,
     /// The client's connection.
     pub connection: u64,
-    /// The cost that the file is charged.
+    /// The charge to the file.
     pub cost: Cost,
     /// The request's place among those of its connection.
     pub serial: u64,
@@ -162,7 +168,7 @@ pub struct Turn<K> {
     pub requeued: Option<Requeued<K>>,
 }
 
-/// A request that its file let back into the queue of its volume.
+/// The file's note on a request that it let back into the queue of its volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requeued<K> {
     /// The file's name; `None` for files without room of their own.
@@ -174,7 +180,7 @@ pub struct Requeued<K> {
 /// The charge of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileCharge<K> {
-    /// None for one without room of its own.
+    /// The file's name; `None` for files without room of their own.
     file: Option<K>,
     cost: Cost,
     /// Time of the charge.
@@ -182,7 +188,7 @@ pub struct FileCharge<K> {
 }
 
 impl<K: Copy> FileCharge<K> {
-    /// The part of the charge to be given back when the request has moved so many bytes, or failed.
+    /// The part of the charge to refund when the request transferred `moved` bytes, or failed.
     #[must_use]
     pub fn unused(&self, moved: u64, failed: bool) -> Option<Self> {
         let Cost { bytes, operations } = self.cost;
@@ -192,8 +198,8 @@ impl<K: Copy> FileCharge<K> {
     }
 }
 
-impl<K: Ord + Copy, T> Files<K, T> {
-    /// Files that nobody has used.
+impl<K: Ord + Copy, T> FileLimiter<K, T> {
+    /// A limiter without charges.
     #[must_use]
     pub fn new(ceiling: Ceiling) -> Self {
         Self {
@@ -201,30 +207,30 @@ impl<K: Ord + Copy, T> Files<K, T> {
             files: BTreeMap::new(),
             due: BTreeSet::new(),
             room: FILES_FEW,
-            looks: Mono(0),
-            waiting: 0,
+            forget_at: Mono(0),
+            throttled: 0,
         }
     }
 
-    /// The ceiling of each.
+    /// The ceiling of each file.
     #[must_use]
     pub fn ceiling(&self) -> Ceiling {
         self.ceiling
     }
 
-    /// Puts another ceiling in force for the next decision; see [`Meters::set`]. [Ask](Self::poll)
-    /// afterwards.
+    /// Puts another ceiling in force for the next decision; see [`Meters::set`].
+    /// [Poll](Self::poll) afterwards.
     pub fn set(&mut self, ceiling: Ceiling, now: Mono) {
         self.ceiling = ceiling;
         for (name, file) in &mut self.files {
             file.meters.set(limits(ceiling), now);
             file.pace = Pace::default();
             file.queue.reweigh(&file.meters);
-            file.ask(&mut self.due, *name, now);
+            file.poll_at(&mut self.due, *name, now);
         }
     }
 
-    /// Charges a request to its file if that lets it go now and nobody waits for it.
+    /// Charges a request to its file if the file admits it now and has no throttled requests.
     #[must_use]
     pub fn try_take(&mut self, name: K, cost: Cost, now: Mono) -> Option<FileCharge<K>> {
         let name = self.name(name, now);
@@ -234,7 +240,7 @@ impl<K: Ord + Copy, T> Files<K, T> {
     }
 
     /// Decides about a request whose turn at its volume has come: `Some` with the file's charge if
-    /// it goes. Otherwise it waits for its file, until [`poll`](Self::poll) requeues it.
+    /// it goes. Otherwise it is throttled, until [`poll`](Self::poll) requeues it.
     #[must_use]
     pub fn turn(&mut self, turn: Turn<K>, token: T, now: Mono) -> Option<(T, FileCharge<K>)> {
         let name = match turn.requeued {
@@ -246,13 +252,13 @@ impl<K: Ord + Copy, T> Files<K, T> {
         let decided = match turn.requeued {
             Some(requeued) => {
                 file.had_turn(&requeued);
-                file.queue.take_turn(&file.meters, cost, now).map_err(|refusal| {
+                file.meters.take_waiting(cost, now).map_err(|refusal| {
                     file.pace.give_back(self.ceiling, cost);
                     (refusal.until, Standing::Unserved)
                 })
             }
             None if file.is_contended() => Err((now, Standing::New)),
-            None => file.queue.take_turn(&file.meters, cost, now).map_err(|refusal| {
+            None => file.meters.take_waiting(cost, now).map_err(|refusal| {
                 file.pace = Pace::after(refusal);
                 (refusal.until, Standing::New)
             }),
@@ -260,59 +266,59 @@ impl<K: Ord + Copy, T> Files<K, T> {
         let gone = match decided {
             Ok(cost) => Some((throttled.token, cost)),
             Err((until, standing)) => {
-                let order = Order { serial: turn.serial, standing };
-                let (client, connection) = (turn.client, turn.connection);
-                let (queue, meters) = (&mut file.queue, &file.meters);
-                let first = queue.push_in_order(meters, client, connection, cost, throttled, order);
-                self.waiting += 1;
+                let Turn { client, connection, serial, .. } = turn;
+                let entry = Entry { client, connection, cost, token: throttled };
+                let order = Order { serial, standing };
+                let first = file.queue.push_in_order(&file.meters, entry, order);
+                self.throttled += 1;
                 if first || file.due.is_none() {
-                    file.ask(&mut self.due, name, until);
+                    file.poll_at(&mut self.due, name, until);
                 }
                 let gone = file.pass(turn.serial, cost, self.ceiling, now);
-                self.waiting -= usize::from(gone.is_some());
+                self.throttled -= usize::from(gone.is_some());
                 gone
             }
         };
         if file.queue.is_empty() {
             due(&mut self.due, name, file, None);
         } else if turn.requeued.is_some_and(|turn| turn.reserved || file.requeued == 0) {
-            file.ask(&mut self.due, name, now);
+            file.poll_at(&mut self.due, name, now);
         }
         gone.map(|(token, cost)| (token, FileCharge { file: name, cost, at: now }))
     }
 
-    /// Gives back what was charged. True if somebody waits who may go sooner now:
-    /// [ask](Self::poll).
+    /// Refunds a charge. True if the file has throttled requests, which may go earlier now:
+    /// [poll](Self::poll).
     pub fn refund(&mut self, charge: FileCharge<K>, now: Mono) -> bool {
         let Some(file) = self.files.get_mut(&charge.file) else { return false };
         file.meters.refund(charge.cost, charge.at, now);
         file.pace.give_back(self.ceiling, charge.cost);
-        file.ask(&mut self.due, charge.file, now)
+        file.poll_at(&mut self.due, charge.file, now)
     }
 
-    /// Hands the requests requeued at `now` to `release`. They wait for their [turn](Self::turn) at
-    /// the volume as [`Standing::Kept`] or, where the file is reserved for them, as
-    /// [`Standing::First`]. [`withdraw`](Self::withdraw) reports a request that is to have no turn.
+    /// Hands the requests that are requeued at `now` to `release`. They wait for their
+    /// [turn](Self::turn) at the volume as [`Standing::Kept`] or, if the file is reserved for them,
+    /// as [`Standing::First`]. [`withdraw`](Self::withdraw) a request that is to have no turn.
     pub fn poll(&mut self, now: Mono, release: &mut impl FnMut(T, Requeued<K>)) {
         while let Some(&(_, name)) = self.due.first().filter(|(at, _)| *at <= now) {
             let Some(file) = self.files.get_mut(&name) else { return };
             let again = loop {
                 match file.requeue(self.ceiling, now) {
                     Ok(Throttled { token, refused }) => {
-                        self.waiting -= 1;
+                        self.throttled -= 1;
                         release(token, Requeued { file: name, reserved: refused });
                     }
                     Err(again) => break again,
                 }
             };
-            // The file never asks twice at one moment.
+            // A file is never polled twice at one time.
             let soonest = pause(&file.meters, now).max(Mono(now.0.saturating_add(1)));
             due(&mut self.due, name, file, again.map(|at| at.max(soonest)));
         }
     }
 
-    /// Takes back the turn of a request that [does not go](crate::queue::Departure::Stalled): gives
-    /// back its file's charge, and its client's charge in the order of the file.
+    /// Undoes the turn of a request that [does not go](crate::queue::Departure::Stalled): refunds
+    /// its file's charge, and undoes its client's charge in the order of the file.
     pub fn give_back(&mut self, turn: Turn<K>, charge: FileCharge<K>, now: Mono) {
         if let Some(file) = self.files.get_mut(&charge.file) {
             file.queue.give_back(&file.meters, turn.client, turn.connection, turn.cost);
@@ -329,7 +335,7 @@ impl<K: Ord + Copy, T> Files<K, T> {
         file.had_turn(&requeued);
         file.pace.give_back(self.ceiling, turn.cost);
         file.queue.give_back(&file.meters, turn.client, turn.connection, turn.cost);
-        file.ask(&mut self.due, requeued.file, now);
+        file.poll_at(&mut self.due, requeued.file, now);
     }
 
     /// The number of requeued requests of each file, and the number for which it is reserved;
@@ -340,18 +346,18 @@ impl<K: Ord + Copy, T> Files<K, T> {
         counts.filter(|(_, counts)| *counts != (0, 0))
     }
 
-    /// Time to ask again: `None` if no request waits.
+    /// The time of the next poll: `None` if no request is throttled.
     #[must_use]
     pub fn next(&self) -> Option<Mono> {
         self.due.first().map(|&(at, _)| at)
     }
 
-    /// Takes the waiting requests out of `connection`, and hands them to `cancelled`. None of them
-    /// was charged.
+    /// Takes out the throttled requests of `connection`, and hands them to `cancelled`. None of
+    /// them was charged.
     pub fn cancel_connection(&mut self, connection: u64, cancelled: &mut impl FnMut(T)) {
-        let waiting = &mut self.waiting;
+        let count = &mut self.throttled;
         let mut cancelled = |throttled: Throttled<T>| {
-            *waiting -= 1;
+            *count -= 1;
             cancelled(throttled.token);
         };
         for (name, file) in self.files.iter_mut().filter(|(_, file)| !file.queue.is_empty()) {
@@ -360,24 +366,30 @@ impl<K: Ord + Copy, T> Files<K, T> {
                 due(&mut self.due, *name, file, None);
             }
         }
+        debug_assert_eq!(self.throttled, self.queued(), "the count matches the queues");
     }
 
-    /// All that waits, because files have no ceiling any more.
-    pub fn open(self) -> impl Iterator<Item = T> {
+    /// All throttled requests, because files have no ceiling any more.
+    pub fn into_throttled(self) -> impl Iterator<Item = T> {
         let files = self.files.into_values();
         files.flat_map(|file| file.queue.into_waiters()).map(|throttled| throttled.token)
     }
 
-    /// The number of requests that wait for files.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.waiting
+    /// The number of requests in the queues of all files.
+    fn queued(&self) -> usize {
+        self.files.values().map(|file| file.queue.len()).sum()
     }
 
-    /// Whether none does.
+    /// The number of throttled requests.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.throttled
+    }
+
+    /// Whether no request is throttled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.waiting == 0
+        self.throttled == 0
     }
 
     /// The number of files that are remembered.
@@ -386,11 +398,11 @@ impl<K: Ord + Copy, T> Files<K, T> {
         self.files.len()
     }
 
-    /// Forgets the files that owe nothing any more.
+    /// Forgets the files without unpaid charges.
     pub fn forget(&mut self, now: Mono) {
         self.files.retain(|_, file| file.is_contended() || !file.meters.is_settled(now));
         self.room = self.files.len().saturating_mul(2).clamp(FILES_FEW, FILES_MAX);
-        self.looks = Mono(now.0.saturating_add(CATCH_UP_NANOS));
+        self.forget_at = Mono(now.0.saturating_add(CATCH_UP_NANOS));
     }
 
     /// The name by which a file is remembered.
@@ -398,14 +410,14 @@ impl<K: Ord + Copy, T> Files<K, T> {
         if self.files.contains_key(&Some(name)) {
             return Some(name);
         }
-        if self.files.len() >= self.room && (self.room < FILES_MAX || now >= self.looks) {
+        if self.files.len() >= self.room && (self.room < FILES_MAX || now >= self.forget_at) {
             self.forget(now);
         }
         (self.files.len() < FILES_MAX).then_some(name)
     }
 }
 
-/// The file of that name, made if it is new.
+/// The file of that name, which is created if it is new.
 fn entry<K: Ord, T>(
     files: &mut BTreeMap<Option<K>, File<T>>,
     name: Option<K>,
@@ -422,61 +434,65 @@ fn entry<K: Ord, T>(
 }
 
 impl<T> File<T> {
-    /// Whether other requests for the file wait, in its own queue or requeued.
+    /// Whether other requests for the file are throttled or requeued.
     fn is_contended(&self) -> bool {
         self.requeued > 0 || !self.queue.is_empty()
     }
 
-    /// Takes the first request out of the queue if it is to be requeued now; otherwise says when to
-    /// ask again, if that is not known from the requests that are requeued.
+    /// Takes the first request out of the queue if it is to be requeued now; otherwise returns the
+    /// time of the next poll, unless the turn of a requeued request causes that.
     fn requeue(&mut self, ceiling: Ceiling, now: Mono) -> Result<Throttled<T>, Option<Mono>> {
         if self.queue.is_empty() {
             return Err(None);
         }
-        let open = self.queue.take_turn(&self.meters, Cost::ZERO, now);
+        // A free request goes when any would.
+        let open = self.meters.take_waiting(Cost::ZERO, now);
         open.map_err(|refusal| Some(refusal.until))?;
         if self.pace.until() > now {
             return Err(Some(self.pace.until()));
         }
-        let Some((first, _, throttled)) = self.queue.peek(&self.meters) else { return Err(None) };
+        let Some((first, _, throttled)) = self.queue.peek(&self.meters, now) else {
+            return Err(None);
+        };
         if self.reserved > 0 && !throttled.refused {
             return Err(None);
         }
         let throttled = self.take(first, ceiling, now).ok_or(None)?;
         self.requeued += 1;
         self.reserved += usize::from(throttled.refused);
+        debug_assert!(self.reserved <= self.requeued, "a reserved request is requeued");
         Ok(throttled)
     }
 
-    /// Lets the request with that serial go, which has its turn at the volume, if it is the first
-    /// of the queue, the file is not reserved for another one, and allows it. Returns its charge.
+    /// Admits the request with that serial, whose turn at the volume has come, if it is the first
+    /// of the queue and the file is not reserved for another one. Returns its charge.
     fn pass(&mut self, serial: u64, cost: Cost, ceiling: Ceiling, now: Mono) -> Option<(T, Cost)> {
-        let (first, its, _) = self.queue.peek(&self.meters)?;
+        let (first, its, _) = self.queue.peek(&self.meters, now)?;
         if self.reserved > 0 || its != serial {
             return None;
         }
-        let charged = self.queue.take_turn(&self.meters, cost, now).ok()?;
+        let charged = self.meters.take_waiting(cost, now).ok()?;
         self.take(first, ceiling, now).map(|throttled| (throttled.token, charged))
     }
 
-    /// Takes a request out of the queue that was [found](Queue::peek) to be the first. The pace is
-    /// charged for it.
+    /// Takes the [first](Queue::peek) request out of the queue, and charges the pace for it.
     fn take(&mut self, first: usize, ceiling: Ceiling, now: Mono) -> Option<Throttled<T>> {
-        let lag = self.queue.lag(&self.meters, now);
-        let (throttled, cost) = self.queue.take(first, &self.meters, now)?;
-        self.pace.charge(ceiling, cost, lag, now);
+        let catch_up = self.meters.catch_up(now);
+        let (throttled, cost) = self.queue.take(first, &self.meters)?;
+        self.pace.charge(ceiling, cost, catch_up, now);
         Some(throttled)
     }
 
     /// Counts out a requeued request that had its turn at the volume, or lost it.
     fn had_turn<K>(&mut self, requeued: &Requeued<K>) {
+        debug_assert!(self.requeued > 0, "a requeued request was counted");
         self.requeued = self.requeued.saturating_sub(1);
         self.reserved = self.reserved.saturating_sub(usize::from(requeued.reserved));
     }
 
-    /// Sets `at` as the moment to ask the file again, if requests wait in its queue; returns
-    /// whether they do.
-    fn ask<K: Ord + Copy>(
+    /// Sets `at` as the time of the file's next poll, if it has throttled requests; returns whether
+    /// it has.
+    fn poll_at<K: Ord + Copy>(
         &mut self,
         all: &mut BTreeSet<(Mono, Option<K>)>,
         name: Option<K>,
@@ -490,7 +506,7 @@ impl<T> File<T> {
     }
 }
 
-/// Changes when a file is to be asked.
+/// Changes the time of a file's next poll.
 fn due<K: Ord + Copy, T>(
     all: &mut BTreeSet<(Mono, Option<K>)>,
     name: Option<K>,
@@ -498,7 +514,8 @@ fn due<K: Ord + Copy, T>(
     at: Option<Mono>,
 ) {
     if let Some(at) = core::mem::replace(&mut file.due, at) {
-        all.remove(&(at, name));
+        let was_due = all.remove(&(at, name));
+        debug_assert!(was_due, "a file is due at the time in its record");
     }
     if let Some(at) = at {
         all.insert((at, name));
@@ -524,8 +541,8 @@ mod tests {
     }
 
     /// 100 operations a second for each file.
-    fn files() -> Files<u64, char> {
-        Files::new(Ceiling { rate: None, iops: Some(Iops(100)) })
+    fn files() -> FileLimiter<u64, char> {
+        FileLimiter::new(Ceiling { rate: None, iops: Some(Iops(100)) })
     }
 
     /// A newcomer, the token's number among the requests of its connection.
@@ -536,31 +553,35 @@ mod tests {
     }
 
     /// Parks a newcomer.
-    fn hold(files: &mut Files<u64, char>, name: u64, token: char, now: Mono) {
+    fn hold(files: &mut FileLimiter<u64, char>, name: u64, token: char, now: Mono) {
         assert_eq!(files.turn(newcomer(name, 1, token), token, now), None);
     }
 
-    fn requeued(files: &mut Files<u64, char>, now: Mono) -> Vec<(char, Requeued<u64>)> {
+    fn requeued(files: &mut FileLimiter<u64, char>, now: Mono) -> Vec<(char, Requeued<u64>)> {
         let mut requeued = Vec::new();
         files.poll(now, &mut |token, by| requeued.push((token, by)));
         requeued
     }
 
     /// Whether a requeued request goes at its turn.
-    fn goes(files: &mut Files<u64, char>, (token, by): (char, Requeued<u64>), now: Mono) -> bool {
+    fn goes(
+        files: &mut FileLimiter<u64, char>,
+        (token, by): (char, Requeued<u64>),
+        now: Mono,
+    ) -> bool {
         let turn = Turn { requeued: Some(by), ..newcomer(u64::MAX, 1, token) };
         files.turn(turn, token, now).is_some()
     }
 
     /// The requests that are requeued now and go at once.
-    fn polled(files: &mut Files<u64, char>, now: Mono) -> Vec<char> {
+    fn polled(files: &mut FileLimiter<u64, char>, now: Mono) -> Vec<char> {
         let requeued = requeued(files, now);
         requeued.iter().for_each(|one| assert!(goes(files, *one, now), "{one:?}"));
         requeued.into_iter().map(|(token, _)| token).collect()
     }
 
     /// Requests that go at once.
-    fn at_once(files: &mut Files<u64, char>, name: u64, now: Mono) -> usize {
+    fn at_once(files: &mut FileLimiter<u64, char>, name: u64, now: Mono) -> usize {
         (0..100).take_while(|_| files.try_take(name, Cost::of(1), now).is_some()).count()
     }
 
@@ -611,7 +632,7 @@ mod tests {
         files.set(Ceiling { rate: None, iops: Some(Iops(1)) }, at(1));
         at_once(&mut files, 1, at(1));
         "defgh".chars().for_each(|token| hold(&mut files, 1, token, at(1)));
-        assert_eq!(Vec::from_iter(files.open()), ['d', 'e', 'f', 'g', 'h']);
+        assert_eq!(Vec::from_iter(files.into_throttled()), ['d', 'e', 'f', 'g', 'h']);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use proptest::prelude::*;
 use weir_core::Mono;
 use weir_qos::{
-    Asks, BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, Line, Meters, NEVER, Share,
-    Shares,
+    BytesPerSecond, Ceiling, ClientKey, Cost, Demand, Iops, Limits, Meters, NEVER, Share, Shares,
+    WaitQueue,
 };
 
 const KIB: u64 = 1 << 10;
@@ -80,7 +80,7 @@ struct Done {
 /// Whatever goes is answered at once.
 struct World {
     meters: Meters,
-    line: Line<u64, Request>,
+    line: WaitQueue<u64, Request>,
     /// The pool whose budget the volume shares, if any, which has enough.
     pool: Option<(Meters, Shares)>,
     loads: Vec<Load>,
@@ -107,7 +107,7 @@ struct World {
 impl World {
     fn new(limits: Limits, ceiling: Ceiling, shared: bool, loads: Vec<Load>) -> Self {
         let meters = Meters::new(limits);
-        let mut line = Line::new();
+        let mut line = WaitQueue::new();
         line.set_ceiling(Some(ceiling), &meters, Mono(START));
         let mut shares = Shares::new();
         shares.set(1, Share::default());
@@ -199,7 +199,7 @@ impl World {
         let client = ClientKey(u128::try_from(load).unwrap());
         let connection = request.connection();
         *self.parked.entry(connection).or_default() += 1;
-        let asks = Asks { client, connection, cost, file: Some(file), pinned: bytes };
+        let asks = Demand { client, connection, cost, file: Some(file), pinned: bytes };
         let mut ask = self.line.push(&self.meters, asks, request);
         if let Some((budget, shares)) = &mut self.pool {
             if ask {
@@ -400,17 +400,17 @@ fn nobody_is_overtaken_without_end() {
 #[test]
 fn those_of_one_connection_go_in_the_order_in_which_they_came() {
     let meters = Meters::new(mib(1000));
-    let mut line = Line::new();
+    let mut line = WaitQueue::new();
     line.set_ceiling(Some(ceiling(1)), &meters, Mono(START));
     let asks = |token: u64| {
         let cost = Cost::of(16 * KIB);
         let (client, pinned) = (ClientKey(1), token);
-        Asks { client, connection: 7, cost, file: Some(1), pinned }
+        Demand { client, connection: 7, cost, file: Some(1), pinned }
     };
     for token in 1..=12 {
         line.push(&meters, asks(token), token);
     }
-    let gone = |line: &mut Line<u64, u64>, at: u64| {
+    let gone = |line: &mut WaitQueue<u64, u64>, at: u64| {
         let mut gone = Vec::new();
         line.poll(&meters, Mono(at), &mut |token, _| {
             gone.push(token);
@@ -419,14 +419,14 @@ fn those_of_one_connection_go_in_the_order_in_which_they_came() {
         gone
     };
     assert_eq!(gone(&mut line, START), [1, 2, 3, 4], "50 ms and one");
-    assert_eq!((line.len(), line.len_of_volume(), line.is_aside(7)), (8, 0, true));
-    assert_eq!(line.pinned_aside(), (5..=12).sum::<u64>());
+    assert_eq!((line.len(), line.len_of_volume(), line.is_throttled(7)), (8, 0, true));
+    assert_eq!(line.throttled_bytes(), (5..=12).sum::<u64>());
     assert_eq!(gone(&mut line, START + 60 * MILLI), [5, 6, 7, 8]);
     assert!(!line.cleared());
     line.set_ceiling(None, &meters, Mono(START + 61 * MILLI));
-    assert!(line.cleared() && !line.is_aside(7));
+    assert!(line.cleared() && !line.is_throttled(7));
     assert_eq!(gone(&mut line, START + 61 * MILLI), [9, 10, 11, 12]);
-    assert_eq!((line.len(), line.pinned_aside()), (0, 0));
+    assert_eq!((line.len(), line.throttled_bytes()), (0, 0));
 }
 
 #[test]

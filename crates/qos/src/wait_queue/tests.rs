@@ -14,7 +14,7 @@ const START: Mono = Mono(1_000_000_000);
 /// A volume, the ceiling of its files, and the connections that take no replies.
 struct World {
     meters: Meters,
-    line: Line<u64, u64>,
+    waiting: WaitQueue<u64, u64>,
     deaf: BTreeSet<u64>,
     now: Mono,
 }
@@ -26,9 +26,9 @@ impl World {
     }
 
     fn of(rate: BytesPerSecond, iops: u64) -> Self {
-        let (meters, mut line) = (Meters::new(Limits::of(rate)), Line::new());
-        line.set_ceiling(operations(iops), &meters, START);
-        Self { meters, line, deaf: BTreeSet::new(), now: START }
+        let (meters, mut waiting) = (Meters::new(Limits::of(rate)), WaitQueue::new());
+        waiting.set_ceiling(operations(iops), &meters, START);
+        Self { meters, waiting, deaf: BTreeSet::new(), now: START }
     }
 
     fn at(&mut self, milli: u64) -> &mut Self {
@@ -42,13 +42,13 @@ impl World {
     }
 
     fn park_of(&mut self, token: u64, file: Option<u64>, cost: Cost) {
-        let asks = Asks { cost, file, ..self.asks(token) };
-        self.line.push(&self.meters, asks, token);
+        let asks = Demand { cost, file, ..self.asks(token) };
+        self.waiting.push(&self.meters, asks, token);
     }
 
-    fn asks(&self, token: u64) -> Asks<u64> {
+    fn asks(&self, token: u64) -> Demand<u64> {
         let (client, connection) = (ClientKey(u128::from(token / 10_000)), token / 1000);
-        Asks { client, connection, cost: Cost::of(1), file: None, pinned: 1 }
+        Demand { client, connection, cost: Cost::of(1), file: None, pinned: 1 }
     }
 
     /// Parks and releases until the file is used up: its 50 ms, and one operation.
@@ -62,7 +62,7 @@ impl World {
     /// The requests that go now.
     fn went(&mut self) -> Vec<u64> {
         let (mut went, deaf) = (Vec::new(), &self.deaf);
-        self.line.poll(&self.meters, self.now, &mut |token, _| {
+        self.waiting.poll(&self.meters, self.now, &mut |token, _| {
             if deaf.contains(&(token / 1000)) {
                 return Some(token);
             }
@@ -85,14 +85,14 @@ impl World {
 
     fn hear(&mut self, connection: u64) {
         self.deaf.remove(&connection);
-        self.line.resume(&self.meters, connection);
+        self.waiting.resume(&self.meters, connection);
         self.keeps();
     }
 
     fn cancel(&mut self, connection: u64) -> Vec<u64> {
         let mut cancelled = Vec::new();
         let cancel = &mut |token| cancelled.push(token);
-        self.line.cancel_connection(&self.meters, connection, self.now, cancel);
+        self.waiting.cancel(&self.meters, connection, self.now, cancel);
         self.deaf.remove(&connection);
         self.keeps();
         cancelled
@@ -100,7 +100,7 @@ impl World {
 
     /// The number of requeued requests of the first file, and the number for which it is reserved.
     fn requeued(&self) -> (usize, usize) {
-        let mut files = self.line.files.iter().flat_map(|files| files.requeued());
+        let mut files = self.waiting.limiter.iter().flat_map(|files| files.requeued());
         files.next().map_or((0, 0), |(_, counts)| counts)
     }
 
@@ -108,19 +108,19 @@ impl World {
     /// these is on a stalled connection.
     fn keeps(&mut self) {
         let (mut requeued, mut on) = (BTreeMap::<_, (usize, usize)>::new(), BTreeSet::new());
-        self.line.queue.for_each(&mut |waiter: &mut Waiter<u64, u64>| {
-            if let (Some(by), Some(file)) = (waiter.requeued, waiter.asks.file) {
+        self.waiting.queue.for_each(&mut |waiter: &mut Waiter<u64, u64>| {
+            if let (Some(by), Some(file)) = (waiter.requeued, waiter.demand.file) {
                 let counts = requeued.entry(Some(file)).or_default();
                 *counts = (counts.0 + 1, counts.1 + usize::from(by.reserved));
-                on.insert((waiter.asks.client, waiter.asks.connection));
+                on.insert((waiter.demand.client, waiter.demand.connection));
             }
         });
-        let files = self.line.files.as_ref();
+        let files = self.waiting.limiter.as_ref();
         let counted = files.map_or_else(BTreeMap::new, |files| files.requeued().collect());
         assert_eq!(counted, requeued);
-        assert!(!on.iter().any(|&(client, on)| self.line.queue.is_stalled(client, on)));
-        assert_eq!(self.meters.is_waiting(), self.line.len_of_volume() > 0);
-        let aside: usize = self.line.aside.connections.values().sum();
+        assert!(!on.iter().any(|&(client, on)| self.waiting.queue.is_stalled(client, on)));
+        assert_eq!(self.meters.is_waiting(), self.waiting.len_of_volume() > 0);
+        let aside: usize = self.waiting.throttled.connections.values().sum();
         assert_eq!(aside, files.map_or(0, |files| files.len()));
     }
 }
@@ -137,12 +137,12 @@ fn what_is_given_back_is_charged_to_no_file_and_keeps_its_place_on_its_connectio
     world.park(11_000, Some(1));
     assert_eq!(world.went(), []);
     world.park(11_001, Some(1));
-    assert_eq!((world.line.len(), world.line.len_of_volume()), (2, 0));
+    assert_eq!((world.waiting.len(), world.waiting.len_of_volume()), (2, 0));
     world.use_up(1);
     world.hear(11);
     world.park(11_002, Some(1));
     assert_eq!(world.went(), []);
-    assert_eq!(world.line.len_of_volume(), 0, "all wait for their file");
+    assert_eq!(world.waiting.len_of_volume(), 0, "all wait for their file");
     assert_eq!(world.went_until(60), [11_000, 11_001, 11_002]);
 }
 
@@ -160,7 +160,7 @@ fn a_client_has_its_part_of_a_file_after_a_newcomer_of_it_was_given_back() {
     world.at(20).deaf.insert(33);
     world.park(33_000, Some(1));
     assert_eq!(world.went(), [22_000]);
-    assert!(world.line.queue.is_stalled(ClientKey(3), 33));
+    assert!(world.waiting.queue.is_stalled(ClientKey(3), 33));
     world.hear(33);
     assert_eq!(world.went(), []);
     assert_eq!(world.went_until(60), [33_000, 11_001, 22_001]);
@@ -185,7 +185,7 @@ fn reserved() -> World {
     world.park(11_001, Some(1));
     // The smaller one goes and uses up the file, so the other is refused.
     assert_eq!(world.went(), [22_000, 88_001]);
-    assert_eq!((world.requeued(), world.line.len()), ((0, 0), 2));
+    assert_eq!((world.requeued(), world.waiting.len()), ((0, 0), 2));
     assert_eq!(world.at(100).went(), []);
     assert_eq!(world.requeued(), (1, 1));
     world
@@ -201,8 +201,8 @@ fn a_file_is_not_reserved_for_a_request_whose_connection_takes_no_replies() {
     assert_eq!(world.requeued(), (0, 0));
     world.park(33_001, Some(1));
     assert_eq!(world.went(), [33_001], "the file has 50 ms and saves up nothing for the others");
-    assert_eq!((world.line.len(), world.line.len_of_volume()), (2, 0));
-    assert!(!world.line.is_aside(11), "its other request waits with it");
+    assert_eq!((world.waiting.len(), world.waiting.len_of_volume()), (2, 0));
+    assert!(!world.waiting.is_throttled(11), "its other request waits with it");
     world.hear(11);
     assert_eq!(world.at(200).went(), [11_000]);
     assert_eq!(world.went_until(500), [11_001]);
@@ -225,7 +225,7 @@ fn requests_of_a_stalled_connection_are_not_in_the_way_in_the_queue_of_their_fil
     assert_eq!(world.went_until(10), [22_000]);
     assert_eq!(world.went_until(20), [22_001]);
     assert_eq!(world.went_until(30), [22_002]);
-    assert_eq!((world.line.len(), world.line.len_of_volume()), (10, 0));
+    assert_eq!((world.waiting.len(), world.waiting.len_of_volume()), (10, 0));
     // The file had nothing to do for 300 ms, and has saved up 50 ms.
     world.at(330).hear(11);
     assert_eq!(world.went(), Vec::from_iter(11_000..11_006));
@@ -241,14 +241,14 @@ fn clients_of_one_connection_are_stalled_each_by_itself() {
     assert_eq!(world.went(), []);
     // The file is asked for by another client of the connection, whose requests have turns.
     for token in [11_001, 11_002] {
-        let asks = Asks { client: ClientKey(5), file: Some(1), ..world.asks(token) };
-        world.line.push(&world.meters, asks, token);
+        let asks = Demand { client: ClientKey(5), file: Some(1), ..world.asks(token) };
+        world.waiting.push(&world.meters, asks, token);
     }
     world.park(22_000, Some(1));
     assert_eq!(world.went(), []);
-    assert_eq!(world.line.len_of_volume(), 0);
+    assert_eq!(world.waiting.len_of_volume(), 0);
     assert_eq!(world.went_until(10), [22_000]);
-    assert_eq!((world.line.len(), world.requeued()), (3, (0, 0)));
+    assert_eq!((world.waiting.len(), world.requeued()), (3, (0, 0)));
     world.hear(11);
     assert_eq!(world.went_until(40), [11_000, 11_001, 11_002]);
 }
@@ -260,13 +260,13 @@ fn a_connection_is_cancelled_wherever_its_requests_are() {
         if deaf {
             world.deaf.insert(11);
             assert_eq!(world.at(190).went(), []);
-            assert!(world.line.queue.is_stalled(ClientKey(1), 11));
+            assert!(world.waiting.queue.is_stalled(ClientKey(1), 11));
         }
         let mut cancelled = world.cancel(11);
         cancelled.sort_unstable();
         assert_eq!(cancelled, [11_000, 11_001]);
-        assert_eq!((world.line.len(), world.requeued()), (0, (0, 0)));
-        assert!(!world.line.queue.is_stalled(ClientKey(1), 11));
+        assert_eq!((world.waiting.len(), world.requeued()), (0, (0, 0)));
+        assert!(!world.waiting.queue.is_stalled(ClientKey(1), 11));
         world.park(33_000, Some(1));
         assert_eq!(world.at(190).went(), [33_000], "no turn is kept for the others");
     }
@@ -282,19 +282,19 @@ fn other_limits_and_ceilings_find_reserved_and_stalled_requests() {
         }
         let limits = Limits { iops: Some(Iops(1000)), ..Limits::of(BytesPerSecond(1000)) };
         world.meters.set(limits, world.now);
-        world.line.reweigh(&world.meters);
-        world.line.set_ceiling(operations(50), &world.meters, world.now);
+        world.waiting.reweigh(&world.meters);
+        world.waiting.set_ceiling(operations(50), &world.meters, world.now);
         world.keeps();
         assert_eq!(world.requeued(), if deaf { (0, 0) } else { (1, 1) });
         // Without a ceiling they wait for the volume alone, and no later ceiling knows them.
-        world.line.set_ceiling(None, &world.meters, world.now);
-        world.line.set_ceiling(operations(1), &world.meters, world.now);
+        world.waiting.set_ceiling(None, &world.meters, world.now);
+        world.waiting.set_ceiling(operations(1), &world.meters, world.now);
         world.keeps();
-        assert_eq!((world.requeued(), world.line.len()), ((0, 0), 2));
+        assert_eq!((world.requeued(), world.waiting.len()), ((0, 0), 2));
         world.hear(11);
         assert_eq!(world.went_until(200), [11_000]);
         assert_eq!(world.went_until(2000), [11_001]);
-        assert!(world.line.is_empty());
+        assert!(world.waiting.is_empty());
     }
 }
 
@@ -342,8 +342,8 @@ impl World {
                 let token = connection * 1000 + serial;
                 // Each client has two connections, and each connection two clients.
                 let client = ClientKey(u128::from(connection / 2 + serial % 2));
-                let asks = Asks { client, connection, cost, file, pinned: 1 };
-                self.line.push(meters, asks, token);
+                let asks = Demand { client, connection, cost, file, pinned: 1 };
+                self.waiting.push(meters, asks, token);
                 waiting.insert(token, cost);
             }
             Step::Poll { milli } => {
@@ -362,11 +362,11 @@ impl World {
             }
             Step::Limits(limits) => {
                 meters.set(limits, now);
-                self.line.reweigh(meters);
+                self.waiting.reweigh(meters);
             }
-            Step::Ceiling(iops) => self.line.set_ceiling(iops.and_then(operations), meters, now),
+            Step::Ceiling(iops) => self.waiting.set_ceiling(iops.and_then(operations), meters, now),
         }
-        prop_assert_eq!(self.line.len(), waiting.len());
+        prop_assert_eq!(self.waiting.len(), waiting.len());
         Ok(())
     }
 }
@@ -385,14 +385,14 @@ proptest! {
         world.deaf.clear();
         (10..18).for_each(|connection| world.hear(connection));
         world.meters.set(Limits::of(BytesPerSecond(2000)), world.now);
-        world.line.reweigh(&world.meters);
-        world.line.set_ceiling(operations(100), &world.meters, world.now);
+        world.waiting.reweigh(&world.meters);
+        world.waiting.set_ceiling(operations(100), &world.meters, world.now);
         // The time that the waiting requests take, beside the charges under slower limits before.
         let takes: u64 = waiting.values().map(|cost| cost.bytes / 2 + cost.operations * 10).sum();
         let end = (world.now.0 - START.0) / 1_000_000 + takes + 1000;
         for token in world.went_until(end) {
             prop_assert!(waiting.remove(&token).is_some());
         }
-        prop_assert!(waiting.is_empty() && world.line.is_empty(), "{waiting:?} still wait");
+        prop_assert!(waiting.is_empty() && world.waiting.is_empty(), "{waiting:?} still wait");
     }
 }
