@@ -112,7 +112,6 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
                     pool,
                     quota_bytes,
                     terms: Terms { throughput, ..Terms::default() },
-                    ..NewVolume::default()
                 },
                 mode,
             )
@@ -134,7 +133,6 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
                 pool: to,
                 quota_bytes,
                 terms: TermsChange { throughput, ..TermsChange::default() },
-                ..VolumeChange::default()
             };
             catalog.change_volume(&volume(v), &change, Some(0), mode)
         }
@@ -270,7 +268,7 @@ proptest! {
     fn what_a_refusal_allows_is_granted(quota in 1u64..40, rate in 1u64..2000, held in 1u64..8) {
         let dir = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(dir.path()).unwrap();
-        let new = |name: &str, quota_bytes: u64, rate: u64| NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes, terms: Terms { throughput: Some(BytesPerSecond(rate)), ..Terms::default() }, ..NewVolume::default() };
+        let new = |name: &str, quota_bytes: u64, rate: u64| NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes, terms: Terms { throughput: Some(BytesPerSecond(rate)), ..Terms::default() }, };
         let pool = NewPool {
             name: "p".to_owned(),
             level: "standard".to_owned(),

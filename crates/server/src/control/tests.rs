@@ -173,7 +173,6 @@ fn volume(name: &str, rate: Option<u64>) -> NewVolume {
         pool: "p".into(),
         quota_bytes: TIB,
         terms: TermsChange { throughput_bytes_per_second: rate, ..TermsChange::default() },
-        ..NewVolume::default()
     }
 }
 
