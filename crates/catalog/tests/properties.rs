@@ -71,6 +71,13 @@ fn ask() -> impl Strategy<Value = Ask> {
 fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
     let (pool, volume) = (|n: &u8| format!("pool{n}"), |n: &u8| format!("vol{n}"));
     let level_name = |n: &u8| format!("level{n}");
+    let throughput = |rate: &Option<u64>| TermsChange {
+        throughput: rate.map(BytesPerSecond),
+        ..TermsChange::default()
+    };
+    let change_volume = |v: &u8, change: VolumeChange, used: u64| {
+        catalog.change_volume(&volume(v), &change, Some(used), mode)
+    };
     match ask {
         Ask::CreateLevel(l, rate) => {
             catalog.create_level(&level_name(l), BytesPerSecond(*rate), mode)
@@ -96,56 +103,30 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
             catalog.change_pool(&pool(p), &change, mode)
         }
         Ask::GiveIops(v, iops) => {
-            let change = VolumeChange {
-                terms: TermsChange { iops: Some(Some(Iops(*iops))), ..TermsChange::default() },
-                ..VolumeChange::default()
-            };
-            catalog.change_volume(&volume(v), &change, Some(0), mode)
+            let terms = TermsChange { iops: Some(Some(Iops(*iops))), ..TermsChange::default() };
+            change_volume(v, VolumeChange { terms, ..VolumeChange::default() }, 0)
         }
         Ask::DeletePool(p) => catalog.delete_pool(&pool(p), mode),
         Ask::CreateVolume(v, p, quota_bytes, rate) => {
-            let throughput = rate.map(BytesPerSecond);
+            let terms = Terms { throughput: rate.map(BytesPerSecond), ..Terms::default() };
             let (name, pool, quota_bytes) = (volume(v), pool(p), *quota_bytes);
-            catalog.create_volume(
-                &NewVolume {
-                    name,
-                    pool,
-                    quota_bytes,
-                    terms: Terms { throughput, ..Terms::default() },
-                },
-                mode,
-            )
+            catalog.create_volume(&NewVolume { name, pool, quota_bytes, terms }, mode)
         }
         Ask::ChangeVolume(v, quota_bytes, rate, used) => {
-            let throughput = rate.map(BytesPerSecond);
-            let quota_bytes = *quota_bytes;
-            let change = VolumeChange {
-                quota_bytes,
-                terms: TermsChange { throughput, ..TermsChange::default() },
-                ..VolumeChange::default()
-            };
-            catalog.change_volume(&volume(v), &change, Some(*used), mode)
+            let (pool, quota_bytes, terms) = (None, *quota_bytes, throughput(rate));
+            change_volume(v, VolumeChange { pool, quota_bytes, terms }, *used)
         }
         Ask::MoveVolume(v, p, quota_bytes, rate) => {
-            let (to, throughput) = (Some(pool(p)), rate.map(BytesPerSecond));
-            let quota_bytes = *quota_bytes;
-            let change = VolumeChange {
-                pool: to,
-                quota_bytes,
-                terms: TermsChange { throughput, ..TermsChange::default() },
-            };
-            catalog.change_volume(&volume(v), &change, Some(0), mode)
+            let (pool, quota_bytes, terms) = (Some(pool(p)), *quota_bytes, throughput(rate));
+            change_volume(v, VolumeChange { pool, quota_bytes, terms }, 0)
         }
         Ask::SetCeiling(v, rate, iops) => {
-            let change = VolumeChange {
-                terms: TermsChange {
-                    ceiling_rate: rate.map(|most| most.map(BytesPerSecond)),
-                    ceiling_iops: iops.map(|most| most.map(Iops)),
-                    ..TermsChange::default()
-                },
-                ..VolumeChange::default()
+            let terms = TermsChange {
+                ceiling_rate: rate.map(|most| most.map(BytesPerSecond)),
+                ceiling_iops: iops.map(|most| most.map(Iops)),
+                ..TermsChange::default()
             };
-            catalog.change_volume(&volume(v), &change, Some(0), mode)
+            change_volume(v, VolumeChange { terms, ..VolumeChange::default() }, 0)
         }
         Ask::DeleteVolume(v) => catalog.delete_volume(&volume(v), mode),
         Ask::AddExport(v, addr, prefix) => {
@@ -268,7 +249,10 @@ proptest! {
     fn what_a_refusal_allows_is_granted(quota in 1u64..40, rate in 1u64..2000, held in 1u64..8) {
         let dir = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(dir.path()).unwrap();
-        let new = |name: &str, quota_bytes: u64, rate: u64| NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes, terms: Terms { throughput: Some(BytesPerSecond(rate)), ..Terms::default() }, };
+        let new = |name: &str, quota_bytes: u64, rate: u64| {
+            let terms = Terms { throughput: Some(BytesPerSecond(rate)), ..Terms::default() };
+            NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes, terms }
+        };
         let pool = NewPool {
             name: "p".to_owned(),
             level: "standard".to_owned(),
