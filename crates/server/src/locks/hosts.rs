@@ -93,14 +93,14 @@ impl Hosts {
             let Some(idlest) = locked.monitored.in_the_way(origin)? else { break };
             let leaving = locked.take_without_locks(&idlest);
             drop(locked);
-            self.forget(state, leaving).map_err(NotMonitored::Catalog)?;
+            self.forget(state, &leaving).map_err(NotMonitored::Catalog)?;
         }
         // The row of a host that is owed a notice is there already.
         if !self.owed.contains_key(&host) {
             self.catalog.monitor_host(&host).map_err(NotMonitored::Catalog)?;
         }
         tracing::debug!(peer = %host.address, "a host is now monitored");
-        lock(state).monitored.insert(Arc::new(host));
+        lock(state).monitored.insert(&Arc::new(host));
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Hosts {
             let idle = locked.monitored.idle();
             let leaving = locked.take_without_locks(&idle);
             drop(locked);
-            self.forget(state, leaving)
+            self.forget(state, &leaving)
         });
         if let Err(error) = forgotten {
             tracing::warn!(%error, "hosts without locks remain monitored");
@@ -147,13 +147,13 @@ impl Hosts {
     fn forget(
         &self,
         state: &Mutex<LockState>,
-        leaving: Vec<Arc<MonitoredHost>>,
+        leaving: &[Arc<MonitoredHost>],
     ) -> Result<(), CatalogError> {
         let rows = leaving.iter().filter(|host| !self.owed.contains_key(*host));
         let forgotten = self.remove_rows(rows);
         if forgotten.is_err() {
             let mut locked = lock(state);
-            leaving.into_iter().for_each(|host| locked.monitored.insert(host));
+            leaving.iter().for_each(|host| locked.monitored.insert(host));
         }
         forgotten
     }

@@ -110,11 +110,11 @@ impl Monitored {
     }
 
     /// Adds a host without locks, which is on disk.
-    pub(super) fn insert(&mut self, host: Arc<MonitoredHost>) {
-        if self.hosts.insert(Arc::clone(&host), None).is_none() {
+    pub(super) fn insert(&mut self, host: &Arc<MonitoredHost>) {
+        if self.hosts.insert(Arc::clone(host), None).is_none() {
             self.accounts.entry(Origin::of(host.address)).or_default().hosts += 1;
         }
-        self.set_idle(&host, true);
+        self.set_idle(host, true);
     }
 
     /// Removes a host.
