@@ -44,8 +44,8 @@ impl ServedVolume {
         self.workers.clock()
     }
 
-    /// Charges an operation of `cost`, which reads or writes `file` if it names one, if the contract
-    /// lets it go at once. An operation that costs nothing always goes.
+    /// Charges an operation of `cost`, which reads or writes `file` if it names one, if the
+    /// contract lets it go at once. An operation that costs nothing always goes.
     pub(crate) fn try_pass(
         &self,
         cost: Cost,
