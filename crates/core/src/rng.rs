@@ -13,7 +13,6 @@ impl Rng {
 
     /// The next 64 bits.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "the sequence never ends")]
     pub const fn next(&mut self) -> u64 {
         step(&mut self.0)
     }

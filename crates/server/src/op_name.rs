@@ -30,8 +30,8 @@ const fn toy(name: &'static str, class: OpClass) -> Entry {
 
 use OpClass::{Commit, Metadata, Null, Read, Write};
 
-/// Every operation at its index: the procedures of NFSv3 (RFC 1813 §3.3) by their numbers, then those
-/// of NFSACL.
+/// Every operation at its index: the procedures of NFSv3 (RFC 1813 §3.3) by their numbers, then the
+/// procedures of NFSACL.
 const TABLE: [Entry; OpName::COUNT] = [
     nfs3("NULL", Null),
     nfs3("GETATTR", Metadata),

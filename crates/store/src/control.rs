@@ -2,7 +2,8 @@
 //! volume, the log of calls, and the end.
 //!
 //! It is here and not in `weir-core` because no protocol operation needs it: its callers are the
-//! server's engine and control plane, and its terms (recounts, records on disk) are those of stores.
+//! server's engine and control plane, and its terms (recounts, records on disk) are those of
+//! stores.
 
 use weir_core::{CallId, FsResult, Remembered, Store};
 

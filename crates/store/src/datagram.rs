@@ -144,7 +144,7 @@ fn address(name: &[u8; NAME]) -> Option<SocketAddr> {
 /// The `sockaddr` of an address, and its length.
 fn name_of(address: SocketAddr) -> (Aligned<NAME>, usize) {
     let mut name = Aligned([0; NAME]);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "2 and 10")]
+    #[expect(clippy::cast_possible_truncation, reason = "2 and 10")]
     let family = match address {
         SocketAddr::V4(_) => libc::AF_INET as u16,
         SocketAddr::V6(_) => libc::AF_INET6 as u16,

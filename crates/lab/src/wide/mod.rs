@@ -138,6 +138,9 @@ struct Directory<'a> {
     stop: &'a Stop,
 }
 
+/// A phase of the measurement.
+type Phase<'a> = fn(&mut Directory<'a>) -> Result<()>;
+
 impl<'a> Directory<'a> {
     fn create(settings: Settings, entries: u32, stop: &'a Stop) -> Result<Self> {
         let caller = || Caller::sys(&Credentials::ROOT, b"weir-lab");
@@ -165,7 +168,7 @@ impl<'a> Directory<'a> {
 
     /// All phases, in their order.
     fn measure(&mut self, filesystem: Filesystem) -> Result<Vec<PhaseCost>> {
-        let phases: [(&'static str, fn(&mut Self) -> Result<()>); 5] = [
+        let phases: [(&'static str, Phase<'a>); 5] = [
             ("CREATE", Self::create_all),
             ("READDIR", |directory| directory.list("READDIR", Self::page)),
             ("READDIRPLUS", |directory| directory.list("READDIRPLUS", Self::page_plus)),

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex};
 use weir_core::testing::{MemStore, block_on};
 use weir_core::{Credentials, HandleKey, Name, Rights, Shared, Store, VolumeId};
 use weir_load::{NfsTarget, Target};
+use weir_nfs::VolumeView;
 use weir_nfs::mount::wire::{Flavors, MountStatus};
 use weir_nfs::mount::{Export, Exports, Mount, MountGrant};
 use weir_nfs::rpc::{Call, Credential, Deframer, Step};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{Route, Volume, null, refuse, serve};
+use weir_nfs::v3::{Route, null, refuse, serve};
 use weir_nfs::{PROGRAM_MOUNT, mount};
 
 /// Meddles with a reply.
@@ -37,7 +38,7 @@ pub(crate) struct Responder {
 }
 
 struct World {
-    volume: Arc<Volume<MemStore>>,
+    volume: Arc<VolumeView<MemStore>>,
     hook: Hook,
     peers: Mutex<BTreeSet<IpAddr>>,
     /// Own addresses that clients connected to.
@@ -56,7 +57,7 @@ impl Responder {
     pub(crate) fn with_hook(hook: Hook) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let volume = Arc::new(Volume {
+        let volume = Arc::new(VolumeView {
             id: VolumeId(1),
             fsid: 1,
             store: MemStore::new(),

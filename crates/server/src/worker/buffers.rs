@@ -29,10 +29,12 @@ pub(crate) struct Buffers {
 impl Buffers {
     /// The size of a receive buffer of at least `bytes`.
     pub(super) fn size_for(bytes: usize) -> usize {
-        match bytes {
-            ..=RECV_SMALL_BYTES => RECV_SMALL_BYTES,
-            ..=RECV_BYTES => RECV_BYTES,
-            _ => RECV_LARGE_BYTES.max(bytes),
+        if bytes <= RECV_SMALL_BYTES {
+            RECV_SMALL_BYTES
+        } else if bytes <= RECV_BYTES {
+            RECV_BYTES
+        } else {
+            RECV_LARGE_BYTES.max(bytes)
         }
     }
 

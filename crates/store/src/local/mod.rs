@@ -89,8 +89,8 @@ pub struct Options {
 /// Its futures may be polled on any thread, and leave that thread with the file system identity of
 /// the last caller: see [`reset_identity`](crate::reset_identity).
 ///
-/// One that was made [for a call](crate::StoreControl::for_call) keeps the call on record with what it
-/// changes.
+/// A store that was made [for a call](crate::StoreControl::for_call) keeps the call on record with
+/// the names that it changes.
 #[derive(Clone, Debug)]
 pub struct LocalStore(Arc<volume::Volume>, Option<CallId>);
 

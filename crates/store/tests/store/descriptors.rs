@@ -4,7 +4,7 @@
 use crate::common::{Bed, Object, ROOT, block_on, options};
 use std::path::Path;
 use weir_core::{FsError, ObjectKey, Store};
-use weir_store::{Descriptors, Options};
+use weir_store::{Descriptors, Options, StoreControl};
 
 const FILES: usize = 40;
 
@@ -56,7 +56,7 @@ fn the_volume_that_holds_the_most_closes_idle_objects_for_another() {
         panic!("three volumes")
     };
     for (bed, _) in &volumes {
-        bed.store.rest();
+        bed.store.release_idle();
     }
     modest_keys[..4].iter().for_each(|key| drop(resolve(modest, key).unwrap()));
     greedy_keys.iter().for_each(|key| drop(resolve(greedy, key).unwrap()));
