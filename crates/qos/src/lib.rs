@@ -31,7 +31,7 @@ pub mod verdict;
 pub mod wait_queue;
 
 pub use admission::Admission;
-pub use contract::{Bought, Change, Demand, Floors, Infeasible, Level, Model, Pool, Qos};
+pub use contract::{Bought, Change, Floors, Infeasible, Level, Model, Pool, Qos};
 pub use file_limiter::{FileCharge, FileLimiter};
 pub use limits::{Burst, Ceiling, Limits};
 pub use meter::{Meter, NEVER, RateSlice};
@@ -40,4 +40,4 @@ pub use observed::Observed;
 pub use queue::{ClientKey, Departure, Entry, Queue, Step};
 pub use rate::{BytesPerSecond, Iops};
 pub use shares::{Share, Shares};
-pub use wait_queue::{Charged, WaitQueue, Waiter};
+pub use wait_queue::{Charged, Demand, WaitQueue};

@@ -19,9 +19,9 @@ use crate::limits::Ceiling;
 use crate::meters::{Cost, Meters};
 use crate::queue::{ClientKey, Departure, Entry, Order, Queue, Served, Standing, Step};
 
-/// A request that waits. `K` names a file.
+/// The demand of a request. `K` names a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiter<K> {
+pub struct Demand<K> {
     /// The client, among which the shares are fair.
     pub client: ClientKey,
     /// The client's connection.
@@ -69,12 +69,12 @@ struct Throttled {
 }
 
 impl Throttled {
-    fn add<K>(&mut self, demand: &Waiter<K>) {
+    fn add<K>(&mut self, demand: &Demand<K>) {
         *self.connections.entry(demand.connection).or_default() += 1;
         self.pinned = self.pinned.saturating_add(demand.pinned);
     }
 
-    fn remove<K>(&mut self, demand: &Waiter<K>) {
+    fn remove<K>(&mut self, demand: &Demand<K>) {
         debug_assert!(self.pinned >= demand.pinned, "a throttled request's memory was counted");
         self.pinned = self.pinned.saturating_sub(demand.pinned);
         if let Some(count) = self.connections.get_mut(&demand.connection) {
@@ -90,7 +90,7 @@ impl Throttled {
 
 #[derive(Debug)]
 struct Waiter<K, T> {
-    demand: Waiter<K>,
+    demand: Demand<K>,
     /// The file's note on the request, if it was [requeued](FileLimiter::poll).
     requeued: Option<Requeued<K>>,
     /// The request's place in the order of arrival.
@@ -101,7 +101,7 @@ struct Waiter<K, T> {
 impl<K: Copy, T> Waiter<K, T> {
     /// The request's turn at its file; `None` for a request without a file.
     fn turn(&self) -> Option<Turn<K>> {
-        let Waiter { client, connection, cost, file, .. } = self.demand;
+        let Demand { client, connection, cost, file, .. } = self.demand;
         let (serial, requeued) = (self.serial, self.requeued);
         file.map(|file| Turn { file, client, connection, cost, serial, requeued })
     }
@@ -173,7 +173,7 @@ impl<K: Ord + Copy, T> WaitQueue<K, T> {
     }
 
     /// Parks a request. True if the requests must be polled, as in [`Queue::push`].
-    pub fn push(&mut self, meters: &Meters, demand: Waiter<K>, token: T) -> bool {
+    pub fn push(&mut self, meters: &Meters, demand: Demand<K>, token: T) -> bool {
         self.serial += 1;
         wait(&mut self.queue, meters, Waiter { demand, requeued: None, serial: self.serial, token })
     }
@@ -387,7 +387,7 @@ fn wait<K: Copy, T>(
     meters: &Meters,
     waiter: Waiter<K, T>,
 ) -> bool {
-    let Waiter { client, connection, cost, .. } = waiter.demand;
+    let Demand { client, connection, cost, .. } = waiter.demand;
     let standing = match waiter.requeued {
         None => Standing::New,
         Some(Requeued { reserved: false, .. }) => Standing::Kept,

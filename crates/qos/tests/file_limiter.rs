@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use proptest::prelude::*;
 use weir_core::Mono;
 use weir_qos::{
-    BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, Meters, NEVER, Share, Shares,
-    WaitQueue, Waiter,
+    BytesPerSecond, Ceiling, ClientKey, Cost, Demand, Iops, Limits, Meters, NEVER, Share, Shares,
+    WaitQueue,
 };
 
 const KIB: u64 = 1 << 10;
@@ -199,7 +199,7 @@ impl World {
         let client = ClientKey(u128::try_from(load).unwrap());
         let connection = request.connection();
         *self.parked.entry(connection).or_default() += 1;
-        let asks = Waiter { client, connection, cost, file: Some(file), pinned: bytes };
+        let asks = Demand { client, connection, cost, file: Some(file), pinned: bytes };
         let mut ask = self.line.push(&self.meters, asks, request);
         if let Some((budget, shares)) = &mut self.pool {
             if ask {
@@ -405,7 +405,7 @@ fn those_of_one_connection_go_in_the_order_in_which_they_came() {
     let asks = |token: u64| {
         let cost = Cost::of(16 * KIB);
         let (client, pinned) = (ClientKey(1), token);
-        Waiter { client, connection: 7, cost, file: Some(1), pinned }
+        Demand { client, connection: 7, cost, file: Some(1), pinned }
     };
     for token in 1..=12 {
         line.push(&meters, asks(token), token);

@@ -32,7 +32,7 @@ use shared::Member;
 use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{
-    Ceiling, ClientKey, Cost, Iops, Limits, Meters, Observed, Share, Step, WaitQueue, Waiter,
+    Ceiling, ClientKey, Cost, Demand, Iops, Limits, Meters, Observed, Share, Step, WaitQueue,
 };
 
 /// The charge of a request, by its volume and its file.
@@ -403,14 +403,14 @@ impl<T: Queued> Gate<T> {
         self.parked.fetch_add(pinned, Ordering::Relaxed);
         let (client, id, cost) = (request.client(), request.connection(), request.cost());
         let (file, connection) = (request.file().copied(), id.token);
-        let waiter = Waiter { client, connection, cost, file, pinned };
+        let demand = Demand { client, connection, cost, file, pinned };
         let holds = request.held_bytes();
         let ticket = Ticket { request, since: now, pinned, holds, room };
         Ok(self.locked(|mut member, waiting| {
             waiting.observed.until(now, &waiting.queue);
             waiting.observed.queued(cost);
             waiting.pinned.add(client, pinned);
-            let mut ask = waiting.queue.push(&self.meters, waiter, ticket);
+            let mut ask = waiting.queue.push(&self.meters, demand, ticket);
             if ask {
                 member.again();
             }

@@ -1,7 +1,7 @@
 //! Workers and their coordinator over pipes and sockets, on a small server: what they do together
 //! adds up, and whatever happens to one of them the result says so.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crew;
 mod losses;

@@ -3,7 +3,6 @@
 use super::Workers;
 use super::stats::Stats;
 use crate::clock::SystemClock;
-use crate::drc::DrcEntry;
 use crate::gate::Charged;
 use crate::session::NfsView;
 use crate::sync::{Arc, AtomicU64};

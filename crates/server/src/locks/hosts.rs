@@ -87,13 +87,8 @@ impl Hosts {
         if lock(state).monitored.contains(&host) {
             return Ok(());
         }
-        let origin = Origin::of(host.address);
-        while !reclaim {
-            let mut locked = lock(state);
-            let Some(idlest) = locked.monitored.in_the_way(origin)? else { break };
-            let leaving = locked.take_without_locks(&idlest);
-            drop(locked);
-            self.forget(state, &leaving).map_err(NotMonitored::Catalog)?;
+        if !reclaim {
+            self.make_room(state, Origin::of(host.address))?;
         }
         // The row of a host that is owed a notice is there already.
         if !self.owed.contains_key(&host) {
@@ -102,6 +97,17 @@ impl Hosts {
         tracing::debug!(peer = %host.address, "a host is now monitored");
         lock(state).monitored.insert(&Arc::new(host));
         Ok(())
+    }
+
+    /// Forgets hosts without locks until one more host of `origin` keeps the bounds.
+    fn make_room(&mut self, state: &Mutex<LockState>, origin: Origin) -> Result<(), NotMonitored> {
+        loop {
+            let mut locked = lock(state);
+            let Some(idlest) = locked.monitored.in_the_way(origin)? else { return Ok(()) };
+            let leaving = locked.take_without_locks(&idlest);
+            drop(locked);
+            self.forget(state, &leaving).map_err(NotMonitored::Catalog)?;
+        }
     }
 
     /// Notes that `host` was told of our restart, or can't be reached.

@@ -49,10 +49,6 @@ pub(super) struct Admitted {
 }
 
 /// An entry of a gate's queue.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all entries are requests; an allocation for each would be dearer"
-)]
 pub(crate) enum GateEntry {
     /// A request that has not begun.
     Request(Request),

@@ -181,13 +181,13 @@ proptest! {
                     clients.leave(stranger(origin, address), now);
                 },
                 Event::Close { origin, address, calls } => {
-                    let calls = clients.enter(stranger(origin, address), now);
+                    let client = clients.enter(stranger(origin, address), now);
                     for _ in 0..calls {
                         xid += 1;
-                        ask(&clients, &calls, 2, xid, now);
+                        ask(&clients, &client, 2, xid, now);
                     }
-                    calls.forget_connection(2);
-                    drop(calls);
+                    client.forget_connection(2);
+                    drop(client);
                     clients.leave(stranger(origin, address), now);
                 }
                 Event::Stay { origin, address } => {
