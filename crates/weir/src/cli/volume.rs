@@ -121,12 +121,12 @@ Examples:
   weir volume set home --throughput 48MiB/s
   weir volume set home --throughput 64MiB/s --dry-run
   weir volume set home --max-iops 500 --max-throughput none")]
-#[command(group(ArgGroup::new("change").required(true).multiple(true).args(["terms", "quota"])))]
+#[command(mut_group("terms", |terms| terms.required(true)))]
 pub(crate) struct Set {
     /// Name of the volume
     volume: String,
     /// Quota, such as 1TiB; `weir volume resize` changes it
-    #[arg(long, hide = true, value_parser = values::size)]
+    #[arg(long, hide = true, group = "terms", value_parser = values::size)]
     quota: Option<u64>,
     #[command(flatten)]
     terms: TermsArgs,
