@@ -45,7 +45,8 @@ impl Process {
         self.child.try_wait().with_context(|| format!("can't watch {}", self.name))
     }
 
-    /// Waits until the process accepts connections on `address`; `log` is the file with its messages.
+    /// Waits until the process accepts connections on `address`; `log` is the file with its
+    /// messages.
     ///
     /// # Errors
     /// If it ends, or does not answer within 20 s.

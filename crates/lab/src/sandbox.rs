@@ -1,4 +1,4 @@
-//! What campaigns need of the machine: programs, root, and namespaces of their own, so that their
+//! The requirements of campaigns: programs, root, and namespaces of their own, so that their
 //! servers and mounts are separate from all others and are removed with the campaign.
 
 use crate::campaign::this_program;

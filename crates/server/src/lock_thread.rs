@@ -1,5 +1,6 @@
-//! The lock thread: waits for the messages of workers, for datagrams and for the time, and does what
-//! workers may not wait for. What it does is in [`crate::locks`]; nothing else imports this module.
+//! The lock thread: waits for the messages of workers, for datagrams and for the time, and does
+//! what workers may not wait for. What it does is in [`crate::locks`]; nothing else imports this
+//! module.
 
 use crate::clock::SystemClock;
 use crate::engine::{Engine, View};

@@ -26,7 +26,8 @@ pub enum Locked {
     Waits,
 }
 
-/// Names a grant until it is known what its client makes of it. Never used twice, on whatever volume.
+/// Names a grant until it is known what its client makes of it. Never used twice, on whatever
+/// volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GrantId(pub u64);
 

@@ -47,7 +47,7 @@ pub(crate) struct Demo {
     /// Server program [default: the one in the directory of this program].
     #[arg(long)]
     weir: Option<PathBuf>,
-    /// What to print on standard output: table, or json for result.json.
+    /// Output on standard output: table, or json for result.json.
     #[arg(long, value_enum, default_value = "table")]
     output: Format,
 }

@@ -4,10 +4,10 @@
 //! One watchdog thread on each processor sleeps for [`PERIOD`] at a time and notes how late it
 //! woke. It is an ordinary thread, so a late watchdog alone does not say why: the host may have
 //! paused the machine, the kernel may have kept the processor, or other threads had it. How busy
-//! the processors were and the time taken by the host is reported beside it for that reason. One more thread
-//! samples the server's workers in `/proc` (proc_pid_stat(5), `schedstat` of the kernel's
-//! sched-stats documentation): a worker that used no processor time between two samples and was
-//! not asleep was either ready without a processor, or blocked in the kernel.
+//! the processors were and the time taken by the host is reported beside it for that reason. One
+//! more thread samples the server's workers in `/proc` (proc_pid_stat(5), `schedstat` of the
+//! kernel's sched-stats documentation): a worker that used no processor time between two samples
+//! and was not asleep was either ready without a processor, or blocked in the kernel.
 
 use crate::process::threads_named;
 use rustix::process::setpriority_process;

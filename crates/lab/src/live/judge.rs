@@ -50,8 +50,8 @@ pub(super) fn part(who: &str, rate: &Rate, span: (f64, f64), due: f64) -> Check 
     }
 }
 
-/// Does the rate of a volume change within a second of `at_s`? By the bend of the completions, and by
-/// the rate of the second after that.
+/// Does the rate of a volume change within a second of `at_s`? By the bend of the completions, and
+/// by the rate of the second after that.
 pub(super) fn soon(
     who: &str,
     rate: &Rate,

@@ -1,7 +1,7 @@
-//! `make live`: contracts whose limits change over time, measured on a real server from outside. The
-//! tests of `weir-qos` show the same in virtual time: the throughput that an idle volume of a shared
-//! pool does not use is available to the others at once and returned at once; a bucket of credits is
-//! drained, empty, and earned again at the published figures.
+//! `make live`: contracts whose limits change over time, measured on a real server from outside.
+//! The tests of `weir-qos` show the same in virtual time: the throughput that an idle volume of a
+//! shared pool does not use is available to the others at once and returned at once; a bucket of
+//! credits is drained, empty, and earned again at the published figures.
 //!
 //! The program starts a server, makes pools and volumes through the API, loads them with the load
 //! engine, and judges what its clients and the API's gauges saw, by the same error rule as the

@@ -2,8 +2,8 @@
 //! one that has a single volume.
 //!
 //! Three questions: how fast it starts and stops; how much memory it takes while a tenth of its
-//! volumes work at their limits, and whether their contracts are kept; and whether an operation costs
-//! as much as on a server with one volume.
+//! volumes work at their limits, and whether their contracts are kept; and whether an operation
+//! costs as much as on a server with one volume.
 //!
 //! Not here: the gate alone, by the nanosecond, which `make bench` measures.
 

@@ -234,8 +234,8 @@ impl Run<'_> {
         Ok(before)
     }
 
-    /// Measures `trial` on each of the peers in turn, round by round. Each round begins with another
-    /// peer, because the one that comes after a certain other may have it easier.
+    /// Measures `trial` on each of the peers in turn, round by round. Each round begins with
+    /// another peer, because the one that comes after a certain other may have it easier.
     fn rounds<const N: usize>(
         &self,
         disk: &Disk,

@@ -1,4 +1,4 @@
-//! What comparisons need of the machine and of their namespaces: Ganesha requires a port mapper,
+//! The requirements of comparisons on the machine and on their namespaces: Ganesha requires a port mapper,
 //! which must be separate from the machine's.
 
 use crate::disk::run;

@@ -1,5 +1,5 @@
-//! The NLM status codes of failures of the store and of the tables of locks (RFC 1813 §6.1.4). A new
-//! error does not compile until it is given a code here.
+//! The NLM status codes of failures of the store and of the tables of locks (RFC 1813 §6.1.4). A
+//! new error does not compile until it is given a code here.
 
 use super::wire::Status;
 use weir_core::FsError;

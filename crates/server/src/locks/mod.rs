@@ -6,7 +6,7 @@
 //! thread. That thread also serves UDP, calls clients back, tells them of a restart, and waits for
 //! the catalogue's disk before a host's first lock. READ and WRITE do not come here.
 //!
-//! What a call means is decided in `weir_nfs::nlm`, what a lock is in `weir_state`. Not here:
+//! The meaning of a call is decided in `weir_nfs::nlm`, that of a lock in `weir_state`. Not here:
 //! sockets, and whether a caller may lock a file.
 
 mod calls;

@@ -105,8 +105,8 @@ pub(crate) enum Begun {
     Nothing,
     /// This reply is to be sent.
     Reply(Vec<u8>),
-    /// The reply is to be sent once it is there, as [`Prepared::Reply`]. The lock manager bounds how
-    /// many replies are awaited.
+    /// The reply is to be sent once it is there, as [`Prepared::Reply`]. The lock manager bounds
+    /// how many replies are awaited.
     Await(Preparation),
     /// This request is to go through the gate of its volume.
     Request(Request),

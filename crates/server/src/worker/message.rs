@@ -21,8 +21,8 @@ pub(crate) enum Message {
     Pump(Arc<VolumeGate>),
     /// A connection that stopped reading because of a volume's bound may go on.
     Resume(u64),
-    /// Send this record on this connection: the reply to a call that another connection of the client
-    /// had sent too, or a call of the server's own.
+    /// Send this record on this connection: the reply to a call that another connection of the
+    /// client had sent too, or a call of the server's own.
     Send(u64, Vec<u8>),
     /// Close one connection of this origin, if there is one that is idle.
     Evict(Arc<Eviction>),

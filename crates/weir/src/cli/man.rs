@@ -231,7 +231,8 @@ mod tests {
         } else {
             format!("{above}-{}", command.get_name())
         };
-        command.get_subcommands().for_each(|below| names(below, &name, all));
+        let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+        shown.for_each(|below| names(below, &name, all));
         all.insert(format!("{name}.1"));
     }
 
@@ -247,6 +248,9 @@ mod tests {
         }
         assert!(create.text.contains("\n.SH EXAMPLES\n.RS\n.nf\nweir volume create home"));
         assert!(!create.text.contains("Examples:"));
+        assert!(!expected.contains("weir-volume-export.1"), "an alias has no page");
+        let resize = pages.iter().find(|page| page.name == "weir-volume-resize").unwrap();
+        assert!(!resize.text.contains("\\-\\-quota"), "{}", resize.text);
     }
 
     #[test]

@@ -122,15 +122,14 @@ pub(crate) struct Set {
 }
 
 #[derive(Args)]
-#[command(group(ArgGroup::new("to").required(true).multiple(false).args(["size", "size_option"])))]
 pub(crate) struct Resize {
     /// Name of the pool
     pool: String,
     /// New size, such as 8TiB
-    #[arg(value_parser = values::size)]
+    #[arg(required = true, value_parser = values::size)]
     size: Option<u64>,
     /// New size, given as an option
-    #[arg(long = "size", hide = true, value_name = "SIZE", value_parser = values::size)]
+    #[arg(long = "size", hide = true, value_name = "SIZE", conflicts_with = "size", value_parser = values::size)]
     size_option: Option<u64>,
     /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]

@@ -7,7 +7,7 @@ use super::terms::TermsArgs;
 use super::values::Own;
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{Args, Subcommand};
 use std::cmp::Reverse;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -121,6 +121,7 @@ Examples:
   weir volume set home --throughput 48MiB/s
   weir volume set home --throughput 64MiB/s --dry-run
   weir volume set home --max-iops 500 --max-throughput none")]
+#[command(override_usage = "weir volume set [OPTIONS] <VOLUME>")]
 #[command(mut_group("terms", |terms| terms.required(true)))]
 pub(crate) struct Set {
     /// Name of the volume
@@ -139,15 +140,14 @@ pub(crate) struct Set {
 }
 
 #[derive(Args)]
-#[command(group(ArgGroup::new("to").required(true).multiple(false).args(["quota", "quota_option"])))]
 pub(crate) struct Resize {
     /// Name of the volume
     volume: String,
     /// New quota, such as 2TiB
-    #[arg(value_parser = values::size)]
+    #[arg(required = true, value_parser = values::size)]
     quota: Option<u64>,
     /// New quota, given as an option
-    #[arg(long = "quota", hide = true, value_name = "QUOTA", value_parser = values::size)]
+    #[arg(long = "quota", hide = true, value_name = "QUOTA", conflicts_with = "quota", value_parser = values::size)]
     quota_option: Option<u64>,
     /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
