@@ -27,8 +27,8 @@ const IN_PLACE: usize = 3;
 enum Held {
     /// The groups in the order given.
     Few { list: [u32; IN_PLACE], count: u8 },
-    /// More than [`IN_PLACE`], in the order given, or more than [`GROUPS_AS_GIVEN_MAX`], in ascending
-    /// order.
+    /// More than [`IN_PLACE`], in the order given, or more than [`GROUPS_AS_GIVEN_MAX`], in
+    /// ascending order.
     Many(Arc<[u32]>),
 }
 

@@ -219,8 +219,8 @@ pub trait Store: 'static {
 
     /// Sets attributes as `cred`. With `guard`, only if the object's ctime is that.
     ///
-    /// A size is set for those who may write, and always for the owner: a store knows no open files,
-    /// so a protocol that does not give the owner this right has to refuse it before.
+    /// A size is set for those who may write, and always for the owner: a store knows no open
+    /// files, so a protocol that does not give the owner this right has to refuse it before.
     ///
     /// # Errors
     /// `NotPermitted`, `AccessDenied`, `NotSync` (guard), `Invalid`, `NoSpace`.

@@ -1,7 +1,7 @@
 //! The errors with which the server ends. Not here: those of single requests.
 
 use crate::confine::ConfineError;
-use crate::rpcbind::RegisterError;
+use crate::session::rpc::rpcbind::RegisterError;
 use std::net::SocketAddr;
 use weir_catalog::CatalogError;
 

@@ -5,10 +5,10 @@
 use crate::clock::SystemClock;
 use crate::engine::{Engine, View};
 use crate::locks::{LockDoor, Message, Service};
+use crate::session::rpc::udp::{self, Asked, Datagrams, Incoming};
 use crate::session::{LockReply, lock_call};
 use crate::stop::Stop;
 use crate::sync::Arc;
-use crate::udp::{self, Asked, Datagrams, Incoming};
 use crate::worker::Tasks;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

@@ -66,12 +66,16 @@ const TABLE: [Entry; OpName::COUNT] = [
     toy("WRITE", Write),
     #[cfg(test)]
     toy("CHAIN", Metadata),
+    #[cfg(test)]
+    toy("LOCK", Metadata),
+    #[cfg(test)]
+    toy("UNLOCK", Metadata),
 ];
 
 /// Procedures of NFSv3, of NFSACL, and commands of the protocol for tests.
 const NFS3: u8 = 22;
 const NFSACL: u8 = 3;
-const TOY: u8 = if cfg!(test) { 4 } else { 0 };
+const TOY: u8 = if cfg!(test) { 6 } else { 0 };
 
 impl OpName {
     /// The number of operations.
@@ -124,6 +128,8 @@ impl OpName {
     pub(crate) const TOY_READ: Self = Self(NFS3 + NFSACL + 1);
     pub(crate) const TOY_WRITE: Self = Self(NFS3 + NFSACL + 2);
     pub(crate) const TOY_CHAIN: Self = Self(NFS3 + NFSACL + 3);
+    pub(crate) const TOY_LOCK: Self = Self(NFS3 + NFSACL + 4);
+    pub(crate) const TOY_UNLOCK: Self = Self(NFS3 + NFSACL + 5);
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ use weir_core::Origin;
 pub enum Protocol {
     /// NLM, the lock manager beside NFSv3.
     Nlm,
+    /// The protocol for tests of the server.
+    #[cfg(feature = "testing")]
+    Test,
 }
 
 /// A client: what dies as one when a machine goes away. Cheap to clone.

@@ -43,7 +43,7 @@ invalid command line.";
 pub struct ByArgs {
     /// Engine that applies the loads: Weir's own, or fio (for a path).
     #[arg(long, value_enum, default_value_t, help_heading = "Load",
-          conflicts_with_all = ["workers", "worker", "local_workers"])]
+          conflicts_with_all = ["worker", "local_workers"])]
     pub engine: Engine,
     /// Workers.
     #[command(flatten)]

@@ -1,9 +1,9 @@
-//! Load from several processes, on one machine or many: workers apply it, and one coordinator starts
-//! them at the same time and combines their results.
+//! Load from several processes, on one machine or many: workers apply it, and one coordinator
+//! starts them at the same time and combines their results.
 //!
-//! [`Worker`] and [`Coordinator`] use any pair of byte streams ([`Halves`]): in practice the pipes of
-//! children, ssh among them ([`Launch`]). Not here: the application of load, which is the engine's,
-//! and the steps of a test, which are the suite's.
+//! [`Worker`] and [`Coordinator`] use any pair of byte streams ([`Halves`]): in practice the
+//! pipes of children, ssh among them ([`Launch`]). Not here: the application of load, which is
+//! the engine's, and the steps of a test, which are the suite's.
 
 mod clock;
 mod coordinator;

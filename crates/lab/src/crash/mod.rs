@@ -1,12 +1,12 @@
-//! `make crash`: kills the server, or cuts its power, at random moments under mixed load, and checks
-//! that no acknowledged change is lost.
+//! `make crash`: kills the server, or cuts its power, at random moments under mixed load, and
+//! checks that no acknowledged change is lost.
 //!
 //! Clients use NFSv3 through [`weir_nfs::client`]; each has a directory of its own and knows the
 //! content that every file must have, and which changes are in doubt. After each restart they
-//! compare all of it, send unanswered calls again, and continue. A killed server does not lose the
-//! page cache, so every acknowledged change must be there. A power cut (the file system is shut down
-//! without its journal) loses data that was not synced: then everything acknowledged as stable must
-//! be there, and names too where their durability is promised.
+//! compare all of it, send unanswered calls again, and continue. A killed server does not lose
+//! the page cache, so every acknowledged change must be there. A power cut (the file system is
+//! shut down without its journal) loses data that was not synced: then everything acknowledged as
+//! stable must be there, and names too where their durability is promised.
 //!
 //! The load follows from the seed; the moments of kills and cuts depend on the machine.
 

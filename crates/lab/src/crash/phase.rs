@@ -1,4 +1,5 @@
-//! One phase of a run: a server in one durability mode, clients, and a number of kills or power cuts.
+//! One phase of a run: a server in one durability mode, clients, and a number of kills or power
+//! cuts.
 
 use super::audit::Compared;
 use super::client::{Client, Role, Tally};

@@ -37,7 +37,8 @@ pub(super) enum LoadKind {
     FortyClients,
     /// 40 jobs on 40 connections from one source address.
     OneClient,
-    /// The load of [`LoadKind::FortyClients`]; the quota is changed under load, up, down and up again.
+    /// The load of [`LoadKind::FortyClients`]; the quota is changed under load, up, down and up
+    /// again.
     Resized,
 }
 
@@ -247,7 +248,8 @@ pub(super) const CASES: [Case; 18] = [
 pub(super) const PUBLISHED: usize = 7;
 pub(super) const OWN: usize = 2;
 
-/// The quotas that [`LoadKind::Resized`] is given one after the other, in GiB and MiB/s: up, down, up.
+/// The quotas that [`LoadKind::Resized`] is given one after the other, in GiB and MiB/s: up,
+/// down, up.
 pub(super) const RESIZES: [(u64, f64); 3] = [(2048, 32.0), (1024, 16.0), (2048, 32.0)];
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The requirements of comparisons on the machine and on their namespaces: Ganesha requires a port mapper,
-//! which must be separate from the machine's.
+//! The requirements of comparisons on the machine and on their namespaces: Ganesha requires a
+//! port mapper, which must be separate from the machine's.
 
 use crate::disk::run;
 use crate::sandbox::{self, loopback_up};

@@ -21,7 +21,7 @@ pub(crate) struct ServedVolume {
     pub(crate) gate: Arc<VolumeGate>,
     pub(crate) stats: Stats,
     /// The workers, one of which polls the gate.
-    pub(super) workers: Arc<Workers>,
+    pub(crate) workers: Arc<Workers>,
     /// Operations that it had answered when it was last examined for being idle.
     pub(super) operations_seen: AtomicU64,
 }

@@ -19,6 +19,11 @@ use weir_nfs::PROGRAM_NLM;
 use weir_nfs::nlm::{Callback, Host, Peer, Request};
 use weir_nfs::rpc::{AcceptError, Call, reply};
 use weir_state::{File, Limits};
+#[cfg(test)]
+use {
+    super::{Waiter, callbacks},
+    weir_state::{Ask, Client, Grant, GrantId, Locked, Refused, Tables},
+};
 
 /// A call that the lock thread carries out.
 pub(crate) struct Asked {
@@ -158,6 +163,47 @@ impl LockDoor {
             self.inbox.post(Message::CallBack(calls));
         }
         Some(reply)
+    }
+}
+
+/// The locks for a protocol whose callers are proved by their open files.
+#[cfg(test)]
+impl LockDoor {
+    /// Takes what is asked for, or waits for it.
+    pub(crate) fn lock(&self, ask: &Ask, waiter: Waiter) -> Result<Locked, Refused> {
+        self.change(|tables, grants| {
+            tables.lock(self.clock.now(), ask, false, Some(waiter), grants)
+        })
+    }
+
+    /// Gives up what is held of a range.
+    pub(crate) fn unlock(&self, ask: &Ask) {
+        let unlocked =
+            self.change(|tables, grants| tables.unlock(&ask.file, &ask.owner, ask.range, grants));
+        assert!(unlocked.is_ok());
+    }
+
+    /// The client has heard of a grant.
+    pub(crate) fn taken(&self, grant: GrantId) {
+        lock(&self.state).tables.taken(grant);
+    }
+
+    /// Ends everything that a client holds or waits for.
+    pub(crate) fn release(&self, client: &Client) {
+        self.change(|tables, grants| tables.release_client(client, grants));
+    }
+
+    fn change<R>(
+        &self,
+        change: impl FnOnce(&mut Tables<Waiter>, &mut Vec<Grant<Waiter>>) -> R,
+    ) -> R {
+        let mut grants = Vec::new();
+        let done = change(&mut lock(&self.state).tables, &mut grants);
+        let calls = callbacks(grants);
+        if !calls.is_empty() {
+            self.inbox.post(Message::CallBack(calls));
+        }
+        done
     }
 }
 

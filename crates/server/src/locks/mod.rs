@@ -34,6 +34,9 @@ pub(crate) type Proof = Result<File, Status>;
 pub(crate) enum Waiter {
     /// The lock thread calls the client back.
     Nlm(Waiting),
+    /// A call to the client goes out on its connection.
+    #[cfg(test)]
+    Toy(crate::session::ToyWaiter),
 }
 
 impl From<Waiting> for Waiter {
@@ -46,6 +49,11 @@ impl From<Waiting> for Waiter {
 fn callbacks(grants: Vec<Grant<Waiter>>) -> Vec<Callback> {
     let callback = |Grant { id, ask, waiter }| match waiter {
         Waiter::Nlm(waiting) => Callback::granted(id, &ask, &waiting),
+        #[cfg(test)]
+        Waiter::Toy(waiter) => {
+            waiter.granted(id);
+            None
+        }
     };
     grants.into_iter().filter_map(callback).collect()
 }

@@ -3,7 +3,7 @@
 use super::super::{Operation, Outcome, Start};
 use super::NfsView;
 use crate::conn_id::ConnId;
-use crate::drc::{CallKey, DrcEntry, Fingerprints, Waiters};
+use crate::session::rpc::drc::{CallKey, DrcEntry, Fingerprints, Waiters};
 use crate::sync::Arc;
 use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights, Shared, VolumeId};
 use weir_nfs::rpc::Call;

@@ -5,10 +5,13 @@
 //! `weir-nfs`'s.
 
 mod begin;
+pub(crate) mod drc;
 mod job;
 mod mount;
 mod nlm;
 mod rights;
+pub mod rpcbind;
+pub(crate) mod udp;
 mod view;
 
 pub(crate) use job::{RpcJob, RpcUnanswered, reply_room};
@@ -19,8 +22,8 @@ pub(crate) use view::{NfsView, nfs_view, remember_calls};
 
 use super::{Frame, ProtocolError};
 use crate::conn_id::ConnId;
-use crate::drc::{Clients, DrcClient, client_at};
 use crate::engine::{Engine, View};
+use crate::session::rpc::drc::{Clients, DrcClient, client_at};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use std::net::IpAddr;

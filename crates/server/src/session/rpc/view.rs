@@ -1,6 +1,6 @@
 //! The NFS view of a served volume: its handles, file system id and write verifier over its store.
 
-use crate::drc::Clients;
+use crate::session::rpc::drc::Clients;
 use weir_core::{HandleKey, Mono, Remembered, VolumeId};
 use weir_nfs::{VolumeView, v3};
 use weir_store::{StoreControl, VolumeStore};

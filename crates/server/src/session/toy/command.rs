@@ -9,6 +9,8 @@ pub(super) enum Command {
     Open { volume: String, name: String },
     Read { handle: usize, offset: u64, count: u32 },
     Write { handle: usize, offset: u64, text: String },
+    Lock { handle: usize },
+    Unlock { handle: usize },
 }
 
 impl Command {
@@ -29,6 +31,8 @@ impl Command {
                 offset: offset.parse().ok()?,
                 text: (*text).to_owned(),
             },
+            ["lock", handle] => Self::Lock { handle: handle.parse().ok()? },
+            ["unlock", handle] => Self::Unlock { handle: handle.parse().ok()? },
             _ => return None,
         })
     }
@@ -37,7 +41,10 @@ impl Command {
     pub(super) fn handle(&self) -> Option<usize> {
         match self {
             Self::Open { .. } => None,
-            Self::Read { handle, .. } | Self::Write { handle, .. } => Some(*handle),
+            Self::Read { handle, .. }
+            | Self::Write { handle, .. }
+            | Self::Lock { handle }
+            | Self::Unlock { handle } => Some(*handle),
         }
     }
 
@@ -46,13 +53,15 @@ impl Command {
             Self::Open { .. } => OpName::TOY_OPEN,
             Self::Read { .. } => OpName::TOY_READ,
             Self::Write { .. } => OpName::TOY_WRITE,
+            Self::Lock { .. } => OpName::TOY_LOCK,
+            Self::Unlock { .. } => OpName::TOY_UNLOCK,
         }
     }
 
     /// The most that the command can use of a contract.
     pub(super) fn cost(&self) -> Cost {
         match self {
-            Self::Open { .. } => Cost::ZERO,
+            Self::Open { .. } | Self::Lock { .. } | Self::Unlock { .. } => Cost::ZERO,
             Self::Read { count, .. } => Cost::of((*count).into()),
             Self::Write { text, .. } => Cost::of(text.len() as u64),
         }

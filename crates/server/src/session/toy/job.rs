@@ -2,6 +2,7 @@
 
 use super::super::{Operation, Outcome, Start};
 use super::command::Command;
+use super::locks::Locks;
 use super::{Open, Opens};
 use crate::engine::{Asked, ServedVolume};
 use crate::sync::{Arc, lock};
@@ -21,6 +22,7 @@ pub(super) struct Element {
 pub(crate) struct ToyJob {
     pub(super) elements: Vec<Element>,
     pub(super) opens: Opens,
+    pub(super) locks: Option<Locks>,
 }
 
 /// Nothing is left of a request while it is carried out.
@@ -52,10 +54,10 @@ impl ToyJob {
         Operation::Toy(Box::pin(async move {
             let mut all = Reply { text: String::new(), moved: 0, ok: true };
             match self.elements.as_slice() {
-                [only] => all.add(only.run(&self.opens).await),
+                [only] => all.add(only.run(&self).await),
                 chain => {
                     for element in chain {
-                        let Some(done) = element.run_admitted(&self.opens, &admission).await else {
+                        let Some(done) = element.run_admitted(&self, &admission).await else {
                             break;
                         };
                         all.add(done);
@@ -97,11 +99,11 @@ impl Reply {
 
 impl Element {
     /// Carries the command out under a permit of its own; `None` if the connection is gone.
-    async fn run_admitted(&self, opens: &Opens, admission: &Admission) -> Option<Done> {
+    async fn run_admitted(&self, job: &ToyJob, admission: &Admission) -> Option<Done> {
         let (op, cost) = (self.command.op(), self.command.cost());
         let asked = Asked { op, class: op.class(), cost, arrived: self.now() };
         let permit = admission.admit(&self.volume, asked, self.file).await.ok()?;
-        let done = self.run(opens).await;
+        let done = self.run(job).await;
         permit.end(done.as_ref().map_or(0, |(_, moved)| *moved), done.is_ok());
         Some(done)
     }
@@ -110,7 +112,7 @@ impl Element {
         weir_core::Clock::now(&self.volume.clock())
     }
 
-    async fn run(&self, opens: &Opens) -> Done {
+    async fn run(&self, job: &ToyJob) -> Done {
         let store = &self.volume.store;
         let key = self.file.unwrap_or_else(|| store.key(&store.root()));
         let object = store.resolve(&key).await?;
@@ -120,7 +122,7 @@ impl Element {
                 let name = Name::new(name.as_bytes())?;
                 let how = CreateHow::Unchecked(set);
                 let made = store.create(&object, name, &how, &Credentials::ROOT).await?;
-                let mut opens = lock(opens);
+                let mut opens = lock(&job.opens);
                 opens.push(Open { volume: self.volume.id, file: store.key(&made.object) });
                 Ok(((opens.len() - 1).to_string(), 0))
             }
@@ -132,6 +134,14 @@ impl Element {
                 let data = Shared::from(text.as_bytes().to_vec());
                 let done = store.write(&object, *offset, data, Stability::Unstable).await?;
                 Ok((done.count.to_string(), done.count.into()))
+            }
+            Command::Lock { handle } => {
+                let locks = job.locks.as_ref().ok_or(FsError::NotSupported)?;
+                Ok((locks.lock(&self.volume, key, *handle), 0))
+            }
+            Command::Unlock { .. } => {
+                job.locks.as_ref().ok_or(FsError::NotSupported)?.unlock(&self.volume, key);
+                Ok(("unlocked".to_owned(), 0))
             }
         }
     }

@@ -7,25 +7,36 @@
 //! | `open VOLUME NAME` | `ok HANDLE` |
 //! | `read HANDLE OFFSET COUNT` | `ok TEXT` |
 //! | `write HANDLE OFFSET TEXT` | `ok COUNT` |
+//! | `lock HANDLE` | `ok granted`, or `ok waits`, and later the server's call |
+//! | `unlock HANDLE` | `ok unlocked` |
 //! | `A; B; …` (a chain) | the replies, joined in the same way |
+//!
+//! When a lock is granted that was waited for, the server calls the client by `call NUMBER granted
+//! HANDLE`, and the client answers `done NUMBER`.
 //!
 //! Each element of a chain has a permit of its own, in its own volume.
 
 mod command;
 mod job;
+mod locks;
 mod tests;
 
 pub(crate) use job::{ToyJob, ToyUnanswered};
+pub(crate) use locks::ToyWaiter;
 
 use super::{Begun, Cx, Frame, Job, ProtocolError};
+use crate::conn_id::ConnId;
+use crate::engine::Engine;
 use crate::op_name::OpName;
 use crate::sync::{Arc, Mutex, lock};
 use crate::worker::Request;
 use command::Command;
 use job::Element;
+use locks::{Calls, Locks};
 use std::net::IpAddr;
 use weir_core::{ObjectKey, Shared, VolumeId};
 use weir_qos::{ClientKey, Cost};
+use weir_state::GrantId;
 
 /// The longest line.
 const LINE_BYTES_MAX: usize = 4096;
@@ -43,6 +54,7 @@ type Opens = Arc<Mutex<Vec<Open>>>;
 /// The state of one connection.
 pub(crate) struct ToySession {
     opens: Opens,
+    calls: Calls,
     client: ClientKey,
 }
 
@@ -53,7 +65,7 @@ impl ToySession {
             IpAddr::V4(address) => u128::from(u32::from(address)),
             IpAddr::V6(address) => address.into(),
         };
-        Self { opens: Opens::default(), client: ClientKey(client) }
+        Self { opens: Opens::default(), calls: Calls::default(), client: ClientKey(client) }
     }
 
     /// See [`super::Session::next`].
@@ -68,9 +80,30 @@ impl ToySession {
     /// See [`super::Session::begin`].
     pub(super) fn begin(&self, mut cx: Cx<'_>, record: &Shared) -> Begun {
         let line = String::from_utf8_lossy(record);
+        if let Some(number) = line.strip_prefix("done ").and_then(|number| number.parse().ok()) {
+            return self.called(&cx, number);
+        }
         match self.request(&mut cx, &line) {
             Ok(request) => Begun::Request(request),
             Err(error) => Begun::Reply(format!("error {error}\n").into_bytes()),
+        }
+    }
+
+    /// The client has answered a call of the server's.
+    fn called(&self, cx: &Cx<'_>, number: u64) -> Begun {
+        match (&cx.engine.locks, lock(&self.calls).remove(&number)) {
+            (Some(door), true) => {
+                door.taken(GrantId(number));
+                Begun::Nothing
+            }
+            _ => Begun::Reply(b"error no such call\n".to_vec()),
+        }
+    }
+
+    /// See [`super::Session::close`].
+    pub(super) fn close(self, engine: &Engine, connection: ConnId) {
+        if let Some(door) = &engine.locks {
+            door.release(&locks::client(connection));
         }
     }
 
@@ -98,6 +131,11 @@ impl ToySession {
             [_, ..] => (OpName::TOY_CHAIN, Cost::ZERO),
         };
         let (volume, opens) = (Arc::clone(&first.volume), Arc::clone(&self.opens));
+        let locks = cx.engine.locks.as_ref().map(|door| Locks {
+            door: Arc::clone(door),
+            connection: cx.connection,
+            calls: Arc::clone(&self.calls),
+        });
         Ok(Request {
             connection: cx.connection,
             client: self.client,
@@ -106,7 +144,7 @@ impl ToySession {
             class: op.class(),
             cost,
             arrived: cx.arrived,
-            job: Job::Toy(ToyJob { elements, opens }),
+            job: Job::Toy(ToyJob { elements, opens, locks }),
         })
     }
 }

@@ -1,9 +1,12 @@
 //! The protocol for tests, from sockets to the counters of volumes.
 
 use super::super::Protocol;
+use crate::config::RpcbindMode;
 use crate::{Server, ServerConfig};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::time::Duration;
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume, VolumeChange};
 
 const TIB: u64 = 1 << 40;
@@ -17,13 +20,18 @@ struct Fixture {
 
 impl Fixture {
     fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(settings: impl FnOnce(&mut ServerConfig)) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let config = ServerConfig {
+        let mut config = ServerConfig {
             data: directory.path().to_owned(),
             nfs: vec!["127.0.0.1:0".parse().unwrap()],
             api: vec![],
             ..ServerConfig::default()
         };
+        settings(&mut config);
         {
             let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
             let (name, level) = ("pool".to_owned(), "standard".to_owned());
@@ -138,4 +146,50 @@ fn a_chain_whose_connection_closes_leaves_the_gate() {
     assert_eq!((open.write_bytes, tiny.write_bytes, tiny.parked_bytes), (5, 5, 0));
     // The worker ends when no operation is under way.
     fixture.server.stop().unwrap();
+}
+
+/// Locks come with a port mapper, so this runs in a network of its own.
+#[test]
+fn a_lock_that_was_waited_for_is_told_by_a_call_of_the_server() {
+    let program = std::env::current_exe().unwrap();
+    let script = "ip link set lo up && exec \"$0\" --ignored --exact \"$1\"";
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--", "sh", "-c", script]).arg(program);
+    let output = command.arg("session::toy::tests::a_lock_in_a_network_of_its_own").output();
+    let output = output.unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn a_lock_in_a_network_of_its_own() {
+    let fixture = Fixture::with(|config| {
+        config.rpcbind = RpcbindMode::Serve;
+        config.grace_period = Duration::ZERO;
+    });
+    let (mut one, mut other) = (fixture.connect(), fixture.connect());
+    assert_eq!(one.ask("open open file"), "ok 0");
+    assert_eq!(other.ask("open open file"), "ok 0");
+    assert_eq!(one.ask("lock 0"), "ok granted");
+    assert_eq!(other.ask("lock 0"), "ok waits");
+    assert_eq!(other.ask("write 0 0 meanwhile"), "ok 9", "the connection goes on");
+    assert_eq!(one.ask("unlock 0"), "ok unlocked");
+    let call = other.receive();
+    let number = call.strip_prefix("call ").and_then(|call| call.strip_suffix(" granted 0"));
+    let number = number.unwrap_or_else(|| panic!("{call}"));
+    // The answer to the server's call has no reply of its own.
+    other.send(&format!("done {number}"));
+    assert_eq!(other.ask("done 9999"), "error no such call");
+    assert_eq!(one.ask("lock 0"), "ok waits");
+    // A client that goes away leaves its locks to the others.
+    drop(other);
+    assert!(one.receive().starts_with("call "));
+    let named = |name| {
+        let operations = fixture.live("open").operations;
+        let count =
+            operations.iter().find(|one| one.op.protocol() == "toy" && one.op.name() == name);
+        count.map_or(0, |count| count.answered)
+    };
+    assert_eq!((named("LOCK"), named("UNLOCK"), named("WRITE")), (3, 1, 1));
 }
