@@ -157,7 +157,9 @@ mod schedules {
             let volume = Arc::clone(&volume);
             spawn(move || (0..4).for_each(|_| volume.arrive(client)))
         });
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         volume.finish(8);
     }
 

@@ -1,7 +1,7 @@
 //! The way of a request from its admission to its reply: past the gate of its volume or through its
 //! queue, into the operation, and to the connections that want the reply.
 //!
-//! The charge of a request belongs to its [`Permit`](crate::engine::Permit), its memory to its
+//! The charge of a request belongs to its [`Permit`], its memory to its
 //! [`InFlight`], so every path ends with both returned.
 
 use super::conn::Conn;
