@@ -9,7 +9,7 @@
 //! While requests are queued, one limit may block the queue although the other would admit a
 //! request: 1 MiB at 4 MiB/s is paid for in 250 ms. Such delays must not count as idle time of the
 //! other meter. So if both limits are set, the lag of each meter is extended from 50 ms to the
-//! longest delay that either has imposed ([`two_limits`](crate::two_limits)). A request goes when
+//! longest delay that either has imposed (`two_limits.rs`). A request goes when
 //! all charges before it are paid for, so a delay is at most the time that the slower meter takes
 //! for one largest request.
 //!

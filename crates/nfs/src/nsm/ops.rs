@@ -22,7 +22,7 @@ pub struct Notice<'a> {
 pub struct Served<'a> {
     /// The complete reply record, with its mark.
     pub reply: Vec<u8>,
-    /// The notice to act on: [`Locks::rebooted`](crate::nlm::Locks::rebooted).
+    /// The notice to act on: [`LockManager::rebooted`](crate::nlm::LockManager::rebooted).
     pub notice: Option<Notice<'a>>,
     /// Did a program want hosts monitored for it, or a crash played? That is refused, and worth a
     /// line in the log.
