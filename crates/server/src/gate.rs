@@ -402,7 +402,9 @@ impl<T: Queued> Gate<T> {
         }
         self.parked.fetch_add(pinned, Ordering::Relaxed);
         let (client, id, cost) = (request.client(), request.connection(), request.cost());
-        let (file, connection) = (request.file().copied(), id.token);
+        let file = request.file().copied();
+        // A part goes on although requests of its connection wait for room: it has its room.
+        let connection = if room.is_some() { id.token } else { parts_of(id.token) };
         let demand = Demand { client, connection, cost, file, pinned };
         let holds = request.held_bytes();
         let ticket = Ticket { request, since: now, pinned, holds, room };
@@ -501,11 +503,13 @@ impl<T: Queued> Gate<T> {
             waiting.stopped.retain(|stopped| stopped.connection != connection);
             let (mut freed, max) = (0, self.parked_max.load(Ordering::Relaxed));
             let pinned = &mut waiting.pinned;
-            let token = connection.token;
-            waiting.queue.cancel(&self.meters, token, now, &mut |ticket: Ticket<T>| {
-                freed += ticket.pinned;
-                pinned.remove(ticket.request.client(), ticket.pinned, max);
-            });
+            let tokens = [connection.token, parts_of(connection.token)];
+            for token in tokens {
+                waiting.queue.cancel(&self.meters, token, now, &mut |ticket: Ticket<T>| {
+                    freed += ticket.pinned;
+                    pinned.remove(ticket.request.client(), ticket.pinned, max);
+                });
+            }
             self.unaccount(freed);
             if waiting.queue.is_empty() {
                 member.pause();
@@ -577,6 +581,12 @@ impl<T: Queued> Gate<T> {
             self.total.remove(pinned);
         }
     }
+}
+
+/// The connection under which the parts of requests of a connection queue: its own name with a bit
+/// that no slot of a connection has.
+const fn parts_of(token: u64) -> u64 {
+    token | 1 << 31
 }
 
 /// The bound on parked memory: 20 s of the tightest limit, within 16 and 64 MiB.

@@ -74,7 +74,8 @@ pub(crate) const PARTIAL_BYTES_ORIGIN_MAX: usize = PARTIAL_BYTES_WORKER_MAX / 4;
 /// Bytes of buffers that hold received data over all connections of a worker: partial records, and
 /// records that wait because a bound of their connection is reached. Beyond: a connection receives
 /// into a small buffer, and one whose record needs a larger one is not read until others have given
-/// memory back. One connection at a time may exceed the bound by its record.
+/// memory back. One connection at a time may exceed the bound by its record, and each origin may
+/// always receive one of the largest records.
 pub(crate) const RECEIVED_BYTES_WORKER_MAX: usize = 2 * PARTIAL_BYTES_WORKER_MAX;
 
 /// Bytes of such buffers over all connections of one origin. Beyond: as above.

@@ -50,6 +50,11 @@ impl<W> FileLocks<W> {
         self.queue.len() + self.granted.len()
     }
 
+    /// The number of ranges that all owners hold.
+    pub(crate) fn ranges_held(&self) -> usize {
+        self.ranges.len()
+    }
+
     pub(crate) fn ranges(&self) -> &Ranges {
         &self.ranges
     }
@@ -251,15 +256,22 @@ impl<W> FileLocks<W> {
 
     /// Settles the grants to `owner` within `range`, which it knows by now.
     fn settle_within(&mut self, owner: &Owner, range: Range, books: &mut Books) {
-        let settled: Vec<GrantId> = self
+        for grant in self.supersede_within(owner, range) {
+            books.granted.remove(&grant);
+        }
+    }
+
+    /// Has the grants to `owner` within `range` no longer taken back, and gives them.
+    fn supersede_within(&mut self, owner: &Owner, range: Range) -> Vec<GrantId> {
+        let superseded: Vec<GrantId> = self
             .granted_to(owner)
             .filter(|(_, granted)| granted.range.overlaps(range))
             .map(|(grant, _)| grant)
             .collect();
-        for grant in settled {
-            books.granted.remove(&grant);
-            self.settle(owner, grant);
+        for grant in &superseded {
+            self.settle(owner, *grant);
         }
+        superseded
     }
 
     fn check(
@@ -355,7 +367,9 @@ impl<W> FileLocks<W> {
         let plan = self.ranges.plan(&ask.owner, ask.range, Some(ask.mode));
         // Changed before it leaves the queue, so that its owner is not forgotten in between.
         self.change(&ask.file, &ask.owner, &plan, books);
-        self.settle_within(&ask.owner, ask.range, books);
+        // Earlier grants within the range can't be taken back any more, but their requests still
+        // wait to be told.
+        self.supersede_within(&ask.owner, ask.range);
         if let Some(waiter) = self.leave(&ask.file, number, books) {
             let id = GrantId(number);
             let granted = Granted { range: ask.range, mode: ask.mode, before };

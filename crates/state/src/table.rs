@@ -84,7 +84,10 @@ impl<W> Table<W> {
             locks.holder(ask).is_some()
                 || locks.must_queue(ask, locks.waiting(ask), &books.accounts)
         };
-        locks.waiters_and_grants() <= QUICK_WAITERS_MAX
+        // A grant moves ranges of its own owner, who may hold many.
+        let moves_few = locks.waiters_and_grants() == 0 || locks.ranges_held() <= QUICK_LOCKS_MAX;
+        moves_few
+            && locks.waiters_and_grants() <= QUICK_WAITERS_MAX
             && books.accounts.locks_of(&ask.owner) <= QUICK_LOCKS_MAX
             && !(may_wait && must_wait())
     }

@@ -456,3 +456,20 @@ fn a_waiter_whose_turn_comes_is_served_at_the_bound_too() {
     assert_eq!(world.granted().0, ["b"]);
     assert_eq!(world.tables.used().locks, 4);
 }
+
+#[test]
+fn two_waits_of_one_owner_that_are_granted_together_are_both_told() {
+    let mut world = World::new(Limits::SERVER);
+    world.lock(&ask("b1", 0, 200, Exclusive)).unwrap();
+    for (offset, token) in [(0, "first"), (50, "second")] {
+        assert_eq!(world.wait(&ask("a1", offset, 100, Exclusive), token), Ok(Locked::Waits));
+    }
+    world.unlock(&ask("b1", 0, 200, Exclusive)).unwrap();
+    let ids: Vec<GrantId> = world.grants.iter().map(|grant| grant.id).collect();
+    assert_eq!(world.granted().0, ["first", "second"]);
+    for id in ids {
+        assert!(world.tables.grantee(id).is_some(), "the request of {id:?} still waits");
+        world.tables.taken(id);
+        assert!(world.tables.grantee(id).is_none());
+    }
+}

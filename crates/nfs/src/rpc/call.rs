@@ -119,7 +119,8 @@ impl RecentCredentials {
     fn remember(&mut self, input: &mut Reader<'_>) -> Result<Credential, Denied> {
         let bytes = input.rest();
         let credential = authenticate(input)?;
-        let wire = bytes.strip_suffix(input.rest()).unwrap_or(bytes).to_vec();
+        let read = bytes.len().saturating_sub(input.rest().len());
+        let wire = bytes.get(..read).unwrap_or(bytes).to_vec();
         self.0.truncate(RECENT_MAX - 1);
         self.0.insert(0, Recent { wire, credential: credential.clone() });
         Ok(credential)

@@ -117,7 +117,8 @@ impl Permit {
 
     /// Ends the operation at `now`: counts it, and returns the unused part of its charge.
     pub(crate) fn settle(mut self, ended: Ended, now: Mono) -> Option<Settled> {
-        let (volume, begun) = (self.volume.take()?, self.begun?);
+        let begun = self.begun?;
+        let volume = self.volume.take()?;
         let Ended { moved, ok, replied, woken } = ended;
         let bytes = self.cost.bytes.saturating_sub(moved);
         let operations = if ok { 0 } else { self.cost.operations };

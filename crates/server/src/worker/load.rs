@@ -11,8 +11,8 @@ use crate::admission::Origin;
 use crate::limits::{
     GROUP_LOOKUPS_ORIGIN_MAX, LENT_BYTES_ORIGIN_CROWDED, LENT_BYTES_ORIGIN_MAX,
     LENT_BYTES_WORKER_MAX, PARKED_BYTES_ORIGIN_MAX, RECEIVED_BYTES_ORIGIN_MAX,
-    RECEIVED_BYTES_WORKER_MAX, REPLY_BYTES_MAX, REPLY_BYTES_ORIGIN_CROWDED, REPLY_BYTES_ORIGIN_MAX,
-    REPLY_BYTES_WORKER_MAX, TASKS_ORIGIN_MAX,
+    RECEIVED_BYTES_WORKER_MAX, RECV_LARGE_BYTES, REPLY_BYTES_MAX, REPLY_BYTES_ORIGIN_CROWDED,
+    REPLY_BYTES_ORIGIN_MAX, REPLY_BYTES_WORKER_MAX, TASKS_ORIGIN_MAX,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -114,10 +114,12 @@ impl OriginLoad {
         Counted::new(&self.received, bytes)
     }
 
-    /// May `more` bytes hold received data of the origin?
+    /// May `more` bytes hold received data of the origin? One large record always may, so that
+    /// other origins cannot use up all of the memory.
     pub(super) fn may_receive(&self, more: usize) -> bool {
-        self.received.get() + more <= RECEIVED_BYTES_ORIGIN_MAX
-            && self.worker.received.get() + more <= RECEIVED_BYTES_WORKER_MAX
+        let (own, all) = (self.received.get() + more, self.worker.received.get() + more);
+        own <= RECV_LARGE_BYTES
+            || own <= RECEIVED_BYTES_ORIGIN_MAX && all <= RECEIVED_BYTES_WORKER_MAX
     }
 
     /// Counts bytes of requests that wait at gates.

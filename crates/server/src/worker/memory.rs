@@ -37,17 +37,22 @@ impl MemoryLine {
         self.exempt = self.exempt.filter(|exempt| *exempt != token);
     }
 
-    /// Takes the connections out of the line that may go on: those that `fits`, and the first one
-    /// if no connection exceeds the bounds. `fits` gives `None` for a connection that is gone.
-    pub(super) fn released(&mut self, fits: impl Fn(u64) -> Option<bool>) -> Vec<u64> {
-        self.exempt = self.exempt.filter(|token| fits(*token).is_some());
-        let mut released = Vec::new();
-        self.waiting.retain(|token| match fits(*token) {
-            Some(true) => {
+    /// Takes the connections out of the line that may go on: those whose record fits, and the first
+    /// one if no connection exceeds the bounds. `fits` gives the bytes that a connection takes if it
+    /// may, beside those that are promised to others already; `None` if the connection is gone.
+    pub(super) fn released(
+        &mut self,
+        fits: impl Fn(u64, usize) -> Option<Option<usize>>,
+    ) -> Vec<u64> {
+        self.exempt = self.exempt.filter(|token| fits(*token, 0).is_some());
+        let (mut released, mut promised) = (Vec::new(), 0);
+        self.waiting.retain(|token| match fits(*token, promised) {
+            Some(Some(bytes)) => {
+                promised += bytes;
                 released.push(*token);
                 false
             }
-            Some(false) => true,
+            Some(None) => true,
             None => false,
         });
         if released.is_empty() && self.exempt.is_none() {
@@ -66,14 +71,15 @@ mod tests {
     fn the_first_goes_although_nothing_fits_and_others_when_there_is_memory() {
         let mut line = MemoryLine::default();
         (1..=4).for_each(|token| line.wait(token));
-        assert_eq!(line.released(|_| Some(false)), [1]);
+        assert_eq!(line.released(|_, _| Some(None)), [1]);
         assert!(line.is_exempt(1) && !line.is_exempt(2));
-        assert!(line.released(|_| Some(false)).is_empty(), "one at a time");
-        assert_eq!(line.released(|token| Some(token == 3)), [3]);
+        assert!(line.released(|_, _| Some(None)).is_empty(), "one at a time");
+        let room_for_one = |token, promised| Some((token >= 3 && promised == 0).then_some(7));
+        assert_eq!(line.released(room_for_one), [3]);
         line.ended(3);
         assert!(line.is_exempt(1));
         line.ended(1);
-        assert_eq!(line.released(|token| (token != 2).then_some(false)), [4], "2 is gone");
+        assert_eq!(line.released(|token, _| (token != 2).then_some(None)), [4], "2 is gone");
         assert!(line.is_empty() && line.is_exempt(4) && !line.is_exempt(1));
     }
 }

@@ -50,6 +50,7 @@ use crate::session::{Outcome, Session};
 use crate::sync::Arc;
 use conn::Conn;
 use load::OriginLoad;
+use memory::MemoryLine;
 use receive::{Received, Taking};
 use request::Pending;
 use rustix::buffer::spare_capacity;
@@ -491,9 +492,10 @@ impl Worker {
         }
         let conns = &self.conns;
         let conn = |token| slot_of(conns, token).and_then(|slot| conns.get(slot));
-        let fits = |token| {
+        let fits = |token, promised| {
             let conn = conn(token)?;
-            Some(conn.origin().may_receive(conn.receiver.growth()))
+            let growth = conn.receiver.growth();
+            Some(conn.origin().may_receive(growth + promised).then_some(growth))
         };
         for token in self.state.memory.released(fits) {
             if let Some(conn) = find(&mut self.conns, token) {
@@ -578,7 +580,12 @@ impl Worker {
 
     fn drain(&mut self, grace: Duration) {
         self.drain_until = Some(self.state.now + grace);
+        self.state.draining = true;
+        self.state.memory = MemoryLine::default();
         for (_, conn) in &mut self.conns {
+            if conn.receiver.taking == Taking::NoMemory {
+                conn.receiver.taking = Taking::All;
+            }
             conn.take_no_more();
             self.state.mark(conn);
         }

@@ -97,11 +97,14 @@ impl WorkerState {
         self.engine.counters.request_refused();
         let gate = Arc::clone(&entry.volume().gate);
         match entry {
-            GateEntry::Request(request) => {
-                let reply = request.job.busy();
-                let Request { connection, volume, job, .. } = request;
-                self.answer_others(&volume, connection, job.refused(), &reply);
-                conn.send.push(reply, &mut self.buffers);
+            GateEntry::Request(mut request) => {
+                // Else another connection of the client sent it too, and its turn came first.
+                if request.job.begin() {
+                    let reply = request.job.busy();
+                    let Request { connection, volume, job, .. } = request;
+                    self.answer_others(&volume, connection, job.refused(), &reply);
+                    conn.send.push(reply, &mut self.buffers);
+                }
             }
             GateEntry::Part(part) => part.refused(),
         }

@@ -64,6 +64,8 @@ pub(super) struct WorkerState {
     /// The present, as of the last look at the clock.
     pub(super) now: Mono,
     pub(super) loads: Loads,
+    /// The server was told to stop.
+    pub(super) draining: bool,
     /// Connections that wait for memory.
     pub(super) memory: MemoryLine,
     /// Receive buffers of closed connections that requests in flight hold.
@@ -90,6 +92,7 @@ impl WorkerState {
             round: Round { number: 0, requests_max: 0, received: now, requests: 0, sender: 0 },
             now,
             loads: Loads::default(),
+            draining: false,
             memory: MemoryLine::default(),
             orphans: Vec::new(),
             engine,
@@ -142,7 +145,11 @@ impl WorkerState {
     pub(super) fn has_memory(&mut self, conn: &mut Conn) -> bool {
         let growth = conn.receiver.growth();
         let token = conn.id.token;
-        if growth == 0 || conn.origin().may_receive(growth) || self.memory.is_exempt(token) {
+        if growth == 0
+            || self.draining
+            || conn.origin().may_receive(growth)
+            || self.memory.is_exempt(token)
+        {
             return true;
         }
         conn.receiver.taking = Taking::NoMemory;
@@ -200,7 +207,7 @@ impl WorkerState {
                 Err(error) => return Err(self.misbehaved(conn, &error)),
             }
         }
-        if whole {
+        if whole || conn.receiver.taking != Taking::All {
             self.memory.ended(conn.id.token);
         }
         conn.receiver.settle(&mut self.buffers);

@@ -8,6 +8,9 @@
 use crate::descriptors::Descriptors;
 use crate::sync::{AcqRel, Acquire, Arc, AtomicBool, AtomicUsize};
 
+/// Objects with uncommitted data that a volume may have whatever other volumes have.
+const OBJECTS_ALWAYS: usize = 64;
+
 /// The number of objects of a volume with uncommitted data, and its limit. All volumes together
 /// have another.
 #[derive(Debug)]
@@ -24,8 +27,10 @@ impl Crowd {
         Arc::new(Self { objects, objects_max: cached_objects_max / 2, all })
     }
 
+    /// A volume may always have a few, so that others cannot use up the common limit.
     fn has_room(&self) -> bool {
-        self.objects.load(Acquire) < self.objects_max && self.all.may_be_uncommitted()
+        let own = self.objects.load(Acquire);
+        own < self.objects_max && (own < OBJECTS_ALWAYS || self.all.may_be_uncommitted())
     }
 
     fn add(&self) {
@@ -112,12 +117,19 @@ mod tests {
 
     #[test]
     fn half_of_all_descriptors_may_be_those_of_uncommitted_data() {
-        let all = Descriptors::new(4);
-        let [a, b, c] = std::array::from_fn(|_| Uncommitted::none(&Crowd::new(100, &all)));
-        a.note();
-        b.note();
-        assert!(!c.may_be() && a.may_be());
-        drop(a);
-        assert!(c.may_be());
+        let all = Descriptors::new(2 * OBJECTS_ALWAYS);
+        let (greedy, modest) = (Crowd::new(1000, &all), Crowd::new(1000, &all));
+        let mut noted: Vec<_> = (0..OBJECTS_ALWAYS)
+            .map(|_| {
+                let object = Uncommitted::none(&greedy);
+                object.note();
+                object
+            })
+            .collect();
+        let next = Uncommitted::none(&greedy);
+        assert!(!next.may_be() && noted[0].may_be());
+        assert!(Uncommitted::none(&modest).may_be(), "of another volume");
+        noted.pop();
+        assert!(next.may_be());
     }
 }
