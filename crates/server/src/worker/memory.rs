@@ -37,9 +37,10 @@ impl MemoryLine {
         self.exempt = self.exempt.filter(|exempt| *exempt != token);
     }
 
-    /// Takes the connections out of the line that may go on: those whose record fits, and the first
-    /// one if no connection exceeds the bounds. `fits` gives the bytes that a connection takes if it
-    /// may, beside those that are promised to others already; `None` if the connection is gone.
+    /// Takes the connections out of the line that may go on: those whose record fits, and the
+    /// first one if no connection exceeds the bounds. `fits` gives the bytes that a connection
+    /// takes if it may, beside those that are promised to others already; `None` if the
+    /// connection is gone.
     pub(super) fn released(
         &mut self,
         fits: impl Fn(u64, usize) -> Option<Option<usize>>,

@@ -16,9 +16,9 @@ const NOBODY: u32 = 65_534;
 fn run_alone(test: &str, as_nobody: bool) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    // The user nobody may have no access to the build directory. Another process copies the program:
-    // a descriptor open for writing here would be inherited by children of other tests, and a program
-    // that is open for writing cannot be executed.
+    // The user nobody may have no access to the build directory. Another process copies the
+    // program: a descriptor open for writing here would be inherited by children of other tests,
+    // and a program that is open for writing cannot be executed.
     let program = directory.path().join("test");
     let mut copy = Command::new("cp");
     copy.arg(std::env::current_exe().unwrap()).arg(&program);
