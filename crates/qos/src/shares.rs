@@ -14,11 +14,6 @@
 //! share by weight, whichever is more.
 //!
 //! A volume that its own limits hold back is skipped until they admit its next request.
-//!
-//! # Assertions
-//!
-//! `debug_assert!` checks that exactly the ready volumes have a turn, and that each held volume
-//! waits for the time in its state.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
