@@ -2,7 +2,6 @@
 //! address.
 
 use crate::acceptor::Listener;
-use crate::config::{RpcbindMode, ServerConfig};
 use crate::error::ServeError;
 use crate::limits::LISTEN_BACKLOG;
 use crate::session::Protocol;
@@ -13,6 +12,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpListener};
 use weir_catalog::Catalog;
+use weir_control::config::{RpcbindMode, ServerConfig};
 use weir_nfs::rpcbind::Registry;
 
 /// Descriptors for all but connections and objects: listeners, the catalogue, the API.
@@ -58,7 +58,7 @@ impl Bound {
             bind_portmapper(&addresses, &mut listeners, &mut sockets)?;
             portmap = Portmap::new(Registry::new(services.with_portmapper()));
         }
-        let api = bind_api(&config.api)?;
+        let api = weir_control::http::bind(&config.api)?;
         Ok(Self { catalog, listeners, addresses, services, sockets, portmap, api, descriptors })
     }
 }
@@ -99,19 +99,6 @@ fn own_descriptors(config: &ServerConfig) -> usize {
 fn descriptors_within(config: &ServerConfig, limit: usize) -> usize {
     let quarter = limit / 4;
     limit - config.connections_max.min(quarter) - own_descriptors(config).min(quarter)
-}
-
-/// Addresses of the API, as tokio wants them.
-pub(crate) fn bind_api(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ServeError> {
-    let bind = |address: &SocketAddr| {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    let with_address = |address: &SocketAddr| {
-        bind(address).map_err(|source| ServeError::ListenApi { address: *address, source })
-    };
-    addresses.iter().map(with_address).collect()
 }
 
 fn bind(addresses: &[SocketAddr]) -> Result<Vec<Listener>, ServeError> {

@@ -1,28 +1,9 @@
 //! The only place of the data plane that reads a clock.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use weir_core::{Clock, Mono};
+use std::time::{SystemTime, UNIX_EPOCH};
+pub(crate) use weir_control::SystemClock;
 
-/// The machine's monotonic clock, counted from the start of the server.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SystemClock {
-    origin: Instant,
-}
-
-impl SystemClock {
-    /// A clock that reads zero now.
-    pub(crate) fn start() -> Self {
-        Self { origin: Instant::now() }
-    }
-}
-
-impl Clock for SystemClock {
-    fn now(&self) -> Mono {
-        Mono(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-}
-
-/// Seconds since 1970, for what wants the time of day.
+/// Seconds since 1970, for replies that carry the time of day.
 pub(crate) fn seconds_since_1970() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)

@@ -4,6 +4,7 @@ use crate::confine::ConfineError;
 use crate::session::rpc::rpcbind::RegisterError;
 use std::net::SocketAddr;
 use weir_catalog::CatalogError;
+use weir_control::http::BindError;
 
 /// Why the server can't start, or ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -20,13 +21,8 @@ pub enum ServeError {
         source: std::io::Error,
     },
     /// An address of the API can't be listened on.
-    #[error("cannot listen for the API on {address}: {source}")]
-    ListenApi {
-        /// The address.
-        address: SocketAddr,
-        /// The kernel's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    ListenApi(#[from] BindError),
     /// Port 111 can't be listened on.
     #[error(
         "cannot listen for rpcbind on {address}: {source}; if an rpcbind runs on this machine, use \

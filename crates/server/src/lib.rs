@@ -1,8 +1,10 @@
-//! The file server as a library: workers that own connections, the gate that waits, the control
-//! plane and its metrics. `crates/weir` is a thin `main` over [`serve`](serve::serve).
+//! The data plane as a library, and the start and stop of the whole server: workers that own
+//! connections, sessions of protocols, and the gates where requests wait for their contract.
+//! `crates/weir` is a thin `main` over [`serve`](serve::serve).
 //!
-//! Not here: parsing of a protocol (`weir-nfs`), system calls on files (`weir-store`), and the
-//! arithmetic of a contract (`weir-qos`).
+//! Not here: parsing of a protocol (`weir-nfs`), system calls on files (`weir-store`), the
+//! arithmetic of a contract (`weir-qos`), and the API, metrics and configuration
+//! (`weir-control`).
 #![forbid(unsafe_code)]
 
 mod acceptor;
@@ -10,10 +12,8 @@ mod admission;
 mod bound;
 mod check;
 mod clock;
-pub mod config;
 mod confine;
 mod conn_id;
-pub mod control;
 mod credits;
 mod engine;
 pub mod error;
@@ -23,23 +23,16 @@ mod inbox;
 mod limits;
 mod lock_thread;
 mod locks;
-pub mod log;
-mod metrics;
 mod notify;
 mod op_name;
-pub mod plane;
 pub mod serve;
 mod session;
 mod stop;
 mod sync;
-mod watch;
 mod worker;
 
 pub use check::check;
-pub use config::ServerConfig;
 pub use confine::ConfineError;
 pub use error::ServeError;
-pub use op_name::OpName;
-pub use plane::{OperationCount, Plane, PlaneError, Totals, VolumeLive};
 pub use serve::{Server, serve};
 pub use session::rpc::rpcbind;

@@ -1,17 +1,8 @@
-//! Every bound of the data plane, with what happens when it is reached.
+//! Every bound of the data plane, with what happens when it is reached. Not here: the configurable
+//! bounds on connections, whose defaults are in `weir_control`.
 
 use std::time::Duration;
 use weir_core::limits::IO_BYTES_MAX;
-
-/// Open client connections, by default (`connections_max`). Beyond: an idle one of the origin that
-/// has the most is closed for a newcomer whose origin has less; otherwise the newcomer is, with a
-/// log line.
-pub(crate) const CONNECTIONS_MAX: usize = 16_384;
-
-/// Open connections of one origin, by default (`connections_per_client_max`): 64 Linux clients
-/// behind one address with `nconnect=16` each, and a sixteenth of all. Beyond: accepted and closed
-/// at once, with a log line.
-pub(crate) const CONNECTIONS_ORIGIN_MAX: usize = 1024;
 
 /// Connections beyond the bound while those that are to make room have not closed. Beyond:
 /// newcomers are closed.
@@ -278,58 +269,6 @@ pub(crate) const MONITORED_HOSTS_ORIGIN_MIN: usize = 16;
 /// origins that have the most are not told, with a log line.
 pub(crate) const NOTICES_MAX: usize = 2 * MONITORED_HOSTS_MAX;
 
-/// Bytes of log lines that wait to be written. Beyond: lines are dropped and counted; lines of the
-/// levels debug and trace at half of it.
-pub(crate) const LOG_QUEUE_BYTES_MAX: usize = 1 << 20;
-
-/// Origins with log rates of their own, each for each kind of line. Beyond: others share one rate
-/// for each kind.
-pub(crate) const LOG_PEERS_MAX: usize = 4096;
-
-/// Time between two reports of lines left out of the log.
-pub(crate) const LOG_REPORT_EVERY: Duration = Duration::from_secs(10);
-
-/// Origins that such a report names. Beyond: the rest in one sum for each kind of line.
-pub(crate) const LOG_REPORT_LINES_MAX: usize = 32;
-
-/// Longest that the end of the process waits for the reader of the log.
-pub(crate) const LOG_FLUSH_WAIT: Duration = Duration::from_secs(2);
-
-/// Longest that all lines written at the start, before the log has a thread, wait for the reader.
-/// Beyond: lines that would have to wait are dropped and counted.
-pub(crate) const LOG_DIRECT_WAIT: Duration = Duration::from_secs(1);
-
-/// Connections of the API over TCP, all addresses it listens on. Beyond: of the origin that has the
-/// most, the connection that has waited longest for a request is closed for a newcomer; if all have
-/// requests that are being answered, the newcomer is closed.
-pub(crate) const API_CONNECTIONS_MAX: usize = 512;
-
-/// API connections of one origin over TCP. Beyond: of the origin's own, the one that has waited
-/// longest for a request is closed for a newcomer.
-pub(crate) const API_CONNECTIONS_ORIGIN_MAX: usize = 256;
-
-/// Connections that the kernel keeps until the API accepts them. Beyond: the kernel makes clients
-/// wait.
-pub(crate) const API_LISTEN_BACKLOG: i32 = 4096;
-
-/// Connections that the API accepts before its open ones get their turn.
-pub(crate) const API_ACCEPTS_ROUND_MAX: usize = 16;
-
-/// Delay of a connection's waiting time while it sends a body that it may send, or takes a large
-/// answer.
-pub(crate) const API_BODY_CREDIT: Duration = Duration::from_secs(10);
-
-/// Connections of one origin with [`API_BODY_CREDIT`] at a time. Beyond: they wait as others do.
-pub(crate) const API_BODIES_ORIGIN_MAX: usize = 64;
-
-/// Size (bytes) above which an answer is large: no client without a token gets a larger one.
-pub(crate) const API_ANSWER_LARGE_BYTES: u64 = 32 << 10;
-
-/// Longest that the body of a request to the API may take. Beyond: the request is answered
-/// `timeout`.
-pub(crate) const API_BODY_WAIT: Duration = Duration::from_secs(30);
-
-const _: () = assert!(API_CONNECTIONS_ORIGIN_MAX < API_CONNECTIONS_MAX);
 const _: () = assert!(OUTGOING_MAX >= NOTICES_MAX);
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
 const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);

@@ -7,7 +7,7 @@ use weir_core::OpClass;
 
 /// An operation of a protocol. A small number, by which counters are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpName(u8);
+pub(crate) struct OpName(u8);
 
 struct Entry {
     protocol: &'static str,
@@ -105,14 +105,12 @@ impl OpName {
     }
 
     /// The protocol: `nfs3` or `nfsacl`.
-    #[must_use]
-    pub fn protocol(self) -> &'static str {
+    pub(crate) fn protocol(self) -> &'static str {
         TABLE[self.index()].protocol
     }
 
     /// The name that the protocol's standard gives the operation, such as `GETATTR`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         TABLE[self.index()].name
     }
 

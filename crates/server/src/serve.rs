@@ -7,9 +7,7 @@
 use crate::acceptor;
 use crate::bound::Bound;
 use crate::clock::SystemClock;
-use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::confine::confine;
-use crate::control::{self, ControlState};
 use crate::credits;
 use crate::credits::CreditStore;
 use crate::engine::{Bounds, Engine, Environment, StoreSettings, release_idle_volumes};
@@ -19,7 +17,6 @@ use crate::inbox::Inbox;
 use crate::lock_thread::LockThread;
 use crate::locks::{Life, LockDoor, Service};
 use crate::notify::ServiceManager;
-use crate::plane::{Plane, PlaneError};
 use crate::session::rpc::rpcbind::{Portmap, Registration};
 use crate::session::rpc::udp::{Datagrams, Sockets};
 use crate::stop::Stop;
@@ -32,6 +29,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_catalog::Catalog;
+use weir_control::config::{NamespaceDurability, RpcbindMode, ServerConfig};
+use weir_control::http::{self, ControlState};
+use weir_control::plane::{Plane, PlaneError};
 use weir_core::HandleKey;
 
 /// Serves until SIGTERM or SIGINT, then stops gracefully. A second of them ends at once.
@@ -47,7 +47,7 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
         let bound = Bound::open(config)?;
         // Threads, which come next, inherit what is left.
         confine(config)?;
-        crate::log::start()?;
+        weir_control::log::start()?;
         let server = Server::start_bound(config, bound)?;
         let asked = async move {
             tokio::select! {
@@ -60,7 +60,7 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
                     _ = interrupt.recv() => {}
                 }
                 tracing::warn!("second signal received: exiting immediately");
-                crate::log::flush();
+                weir_control::log::flush();
                 std::process::exit(1);
             });
         };
@@ -222,7 +222,7 @@ impl Server {
         let idle = tokio::spawn(release_idle_volumes(Arc::clone(&self.engine)));
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
-            Ok(state) => control::serve_control(config, api, state, until).await,
+            Ok(state) => http::serve(config, api, state, until).await,
             Err(error) => Err(error),
         };
         saver.abort();
@@ -336,7 +336,7 @@ fn spawn(
     let body = move || {
         if let Err(error) = run() {
             tracing::error!(%error, "a thread of the data plane failed: the server exits");
-            crate::log::flush();
+            weir_control::log::flush();
             std::process::abort();
         }
     };

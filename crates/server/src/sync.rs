@@ -3,7 +3,7 @@
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
-pub(crate) use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot, watch};
+pub(crate) use tokio::sync::{mpsc, oneshot};
 
 use std::sync::TryLockError;
 
@@ -25,15 +25,4 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 /// Lets go of the lock, sleeps until `changed` is notified, and takes the lock again.
 pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Releases the lock, sleeps until `changed` is notified, for at most `patience`, and takes the
-/// lock again.
-pub(crate) fn wait_for<'a, T>(
-    changed: &Condvar,
-    guard: MutexGuard<'a, T>,
-    patience: std::time::Duration,
-) -> MutexGuard<'a, T> {
-    let woken = changed.wait_timeout(guard, patience);
-    woken.unwrap_or_else(std::sync::PoisonError::into_inner).0
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use weir_catalog::{
     Catalog, Iops, Mode, NewPool, NewVolume, PoolChange, Qos, Terms, TermsChange, VolumeChange,
 };
+use weir_control::ServerConfig;
 use weir_core::VolumeId;
-use weir_server::{Server, ServerConfig};
+use weir_server::Server;
 
 const GIB: u64 = 1 << 30;
 /// Of a volume that provisions 3,000 IOPS.

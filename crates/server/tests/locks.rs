@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, MonitoredHost, NewPool, NewVolume};
+use weir_control::ServerConfig;
+use weir_control::config::RpcbindMode;
 use weir_core::Credentials;
 use weir_nfs::client::{Caller, Getport, Mnt, NlmLock, NlmUnlock, RemoteCall, Reply};
 use weir_nfs::mount::wire::MntRes;
@@ -28,8 +30,7 @@ use weir_nfs::v3::wire::{
 use weir_nfs::xdr::{Encode, decode};
 use weir_nfs::{PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND};
 use weir_qos::Qos;
-use weir_server::config::RpcbindMode;
-use weir_server::{Server, ServerConfig};
+use weir_server::Server;
 
 const TIB: u64 = 1 << 40;
 const SERVER: &str = "127.0.0.1";

@@ -12,7 +12,7 @@ const PROMISES: &str = "docs/semantics.md";
 const SETTINGS: &str = "docs/configuration.md";
 
 /// The file that declares the settings, each with a line `name: "section.key",`.
-const SETTINGS_SOURCE: &str = "crates/server/src/config/keys.rs";
+const SETTINGS_SOURCE: &str = "crates/control/src/config/keys.rs";
 
 /// The words with which a promise names its tests: `` Proved by: `path::name`, `path::name` ``.
 const PROOF: &str = "Proved by:";

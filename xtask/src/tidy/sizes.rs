@@ -9,34 +9,23 @@ use std::path::{Path, PathBuf};
 /// Lines of a function, with its signature and comments. Clippy counts its code alone.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Files with a function that is beyond the bound, and may not grow: lines that it may have.
-const LONG: [(&str, usize); 1] = [("crates/catalog/src/volumes.rs", 77)];
-
 /// Lines of a crate under `src`, without its tests.
 const CRATE_LINES_MAX: usize = 16_000;
-
-/// Crates that are beyond the bound, and may not grow: lines that each may have.
-const BEYOND: [(&str, usize); 1] = [("server", 20_600)];
 
 pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
     let mut texts = BTreeMap::new();
     for path in files.iter().filter(|path| has_extension(path, "rs")) {
         let text =
             fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        let allowed = LONG.iter().find(|(long, _)| path == Path::new(long)).map(|(_, max)| *max);
         for (line, length) in long_functions(&text) {
-            if allowed.is_none_or(|max| length > max) {
-                let wrong = format!("has {length} lines; split it (at most {FUNCTION_LINES_MAX})");
-                findings.add(format!("{}:{line}", path.display()), wrong);
-            }
+            let wrong = format!("has {length} lines; split it (at most {FUNCTION_LINES_MAX})");
+            findings.add(format!("{}:{line}", path.display()), wrong);
         }
         texts.insert(path.as_path(), text);
     }
     for (name, lines) in crate_lines(&texts) {
-        let max =
-            BEYOND.iter().find(|(own, _)| *own == name).map_or(CRATE_LINES_MAX, |(_, max)| *max);
-        if lines > max {
-            let wrong = format!("has {lines} source lines; split it (at most {max})");
+        if lines > CRATE_LINES_MAX {
+            let wrong = format!("has {lines} source lines; split it (at most {CRATE_LINES_MAX})");
             findings.add(format!("crates/{name}"), wrong);
         }
     }

@@ -23,7 +23,7 @@ const COLUMNS_MAX: usize = 100;
 const VAGUE_BEGINNINGS: [&str; 5] = ["What", "Who", "Whose", "Whom", "Those"];
 
 /// Crates whose locks and channels come from their own `sync` module.
-const SYNC_DOOR: [&str; 2] = ["crates/server/src", "crates/store/src"];
+const SYNC_DOOR: [&str; 3] = ["crates/control/src", "crates/server/src", "crates/store/src"];
 
 /// Paths that only a `sync` module may name.
 const BEHIND_THE_DOOR: [&str; 7] = [

@@ -1,7 +1,7 @@
 //! The filter of system calls: built from the lists beside it and handed to the kernel.
 
 use super::syscalls::{ALLOWED, DEADLY, allowed_if};
-use crate::config::Seccomp;
+use weir_control::config::Seccomp;
 
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter_all_threads,

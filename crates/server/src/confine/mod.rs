@@ -11,12 +11,12 @@ mod syscalls;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{RpcbindMode, ServerConfig};
 pub(crate) use filter::FilterError;
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit,
 };
 use rustix::thread::set_no_new_privs;
+use weir_control::config::{RpcbindMode, ServerConfig};
 
 /// Why the process can't be confined.
 #[derive(Debug, thiserror::Error)]

@@ -2,12 +2,12 @@
 
 use super::filter::install;
 use super::syscalls::{ALLOWED, DEADLY, allowed_if};
-use crate::config::Seccomp;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeSet;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
+use weir_control::config::Seccomp;
 
 const ENOSYS: Option<i32> = Some(libc::ENOSYS);
 

@@ -1,7 +1,7 @@
 //! Counters of the whole server; all only grow.
 
-use crate::plane::Totals;
 use crate::sync::{AtomicU64, Ordering};
+use weir_control::plane::Totals;
 
 /// Counters since the start, beside those of volumes.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@
 use weir_core::OpClass;
 
 use super::stats::bump;
-use crate::plane::{DURATION_BOUNDS, Durations, VolumeHistograms};
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
+use weir_control::plane::{DURATION_BOUNDS, Durations, VolumeHistograms};
 
 /// One worker's histograms of a volume.
 #[derive(Default)]

@@ -33,7 +33,6 @@ use crate::gate::{ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
 use crate::locks::LockDoor;
-use crate::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use crate::session::rpc::drc::Clients;
 use crate::session::rpc::rpcbind::Portmap;
 use crate::session::{Protocol, Session};
@@ -44,6 +43,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::Snapshot;
+use weir_control::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use weir_core::{Clock, HandleKey, Origin, PoolId, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};
@@ -401,7 +401,7 @@ impl Plane for Engine {
     }
 
     fn totals(&self) -> Totals {
-        let (log_lines_dropped, log_lines_left_out) = crate::log::counters();
+        let (log_lines_dropped, log_lines_left_out) = weir_control::log::counters();
         Totals {
             log_lines_dropped,
             log_lines_left_out,

@@ -6,12 +6,12 @@
 use super::stats::Stats;
 use super::{Engine, Served, ServedVolume};
 use crate::gate::Gate;
-use crate::plane::PlaneError;
 use crate::session::{nfs_view, remember_calls};
 use crate::sync::{Arc, AtomicUsize, Ordering, lock};
 use std::collections::BTreeMap;
 use std::thread::{Builder, scope};
 use weir_catalog::{Snapshot, Volume};
+use weir_control::plane::PlaneError;
 use weir_core::{Clock, PoolId};
 use weir_store::{StoreControl, VolumeStore};
 

@@ -8,9 +8,9 @@
 
 use super::histograms::Histograms;
 use crate::op_name::OpName;
-use crate::plane::{OperationCount, VolumeHistograms, VolumeLive};
 use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
 use std::time::Duration;
+use weir_control::plane::{OperationCount, VolumeHistograms, VolumeLive};
 use weir_core::{Mono, OpClass};
 use weir_qos::Cost;
 use weir_qos::verdict::Reading;
@@ -237,28 +237,29 @@ impl Stats {
             live.network_nanos += get(&block.unsent_nanos);
             live.processing_nanos += get(&block.late_nanos) + get(&block.queued_nanos);
         }
-        live.operations = self.by_name();
-        for OperationCount { op, answered, failed } in &live.operations {
-            live.failed_ops += failed;
+        for op in OpName::all() {
+            let count = self.count_of(op);
+            live.failed_ops += count.failed;
             if !matches!(op.class(), OpClass::Read | OpClass::Write) {
-                live.other_ops += answered;
+                live.other_ops += count.answered;
+            }
+            if count.answered > 0 {
+                live.operations.push(count);
             }
         }
         live
     }
 
-    /// The operations that were answered at least once.
-    fn by_name(&self) -> Vec<OperationCount> {
-        let count = |op: OpName| {
-            let blocks = self.blocks.iter().filter_map(OnceLock::get);
-            let mut count = OperationCount { op, answered: 0, failed: 0 };
-            for operation in blocks.filter_map(|block| block.operations.get(op.index())) {
-                count.answered += get(&operation.answered);
-                count.failed += get(&operation.failed);
-            }
-            count
-        };
-        OpName::all().map(count).filter(|count| count.answered > 0).collect()
+    /// The number of times that `op` was answered.
+    fn count_of(&self, op: OpName) -> OperationCount {
+        let (protocol, operation) = (op.protocol(), op.name());
+        let mut count = OperationCount { protocol, operation, answered: 0, failed: 0 };
+        let blocks = self.blocks.iter().filter_map(OnceLock::get);
+        for operation in blocks.filter_map(|block| block.operations.get(op.index())) {
+            count.answered += get(&operation.answered);
+            count.failed += get(&operation.failed);
+        }
+        count
     }
 
     /// Operations that were answered.
@@ -469,7 +470,10 @@ mod tests {
         stats.done(1, &Done { op: getacl, ..metadata }, Mono(5));
         stats.done(0, &done(OpClass::Read, 512, true, [0, 0]), Mono(5));
         let live = stats.sum();
-        let count = |op, answered, failed| OperationCount { op, answered, failed };
+        let count = |op: OpName, answered, failed| {
+            let (protocol, operation) = (op.protocol(), op.name());
+            OperationCount { protocol, operation, answered, failed }
+        };
         let expected =
             [count(getattr, 3, 0), count(lookup, 2, 1), count(read, 1, 0), count(getacl, 1, 0)];
         assert_eq!(live.operations, expected, "no other was answered");

@@ -1,7 +1,7 @@
 //! The lock manager's counters for the metrics: written by all threads, read by anyone.
 
-use crate::plane::LockTotals;
 use crate::sync::{AtomicU64, Ordering};
+use weir_control::plane::LockTotals;
 use weir_nfs::nlm::{Procedure, Status};
 
 /// Counters of the lock manager.

@@ -41,7 +41,7 @@ fn operations_of_a_volume_are_counted_by_protocol_and_name() {
         let id = fixture.server.catalog().snapshot().volume_named(volume).unwrap().id;
         let live = fixture.server.plane().volume_live(id).unwrap();
         let operations = live.operations.iter();
-        operations.map(|one| (one.op.protocol(), one.op.name(), one.answered, one.failed)).collect()
+        operations.map(|one| (one.protocol, one.operation, one.answered, one.failed)).collect()
     };
     let open = of("open");
     for expected in [

@@ -5,13 +5,14 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume, VolumeChange};
+use weir_control::ServerConfig;
 use weir_core::Credentials;
 use weir_nfs::client::{Caller, Mnt, Null, RemoteCall, Reply};
 use weir_nfs::mount::wire::MntRes;
 use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, Res, Sattr3, StableHow, WriteArgs,
 };
-use weir_server::{Server, ServerConfig};
+use weir_server::Server;
 
 const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;

@@ -40,7 +40,7 @@ fn a_write_that_fails_is_told_why_and_leaves_nothing_behind() {
         world.kernel.lift(rule);
         assert_eq!(client.used(&one), 4096, "{errno}");
         let after = world.live("one");
-        let count = |live: &weir_server::VolumeLive| (live.write_ops, live.failed_ops);
+        let count = |live: &weir_control::plane::VolumeLive| (live.write_ops, live.failed_ops);
         assert_eq!(count(&after), (before.write_ops + 6, before.failed_ops + 6));
         assert_eq!(after.write_bytes, before.write_bytes, "what was not done is not counted");
         // And it goes on at once.

@@ -9,10 +9,10 @@ use rustix::io::Errno;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use weir_control::ServerConfig;
+use weir_control::config::NamespaceDurability;
 use weir_core::rng::step;
 use weir_nfs::v3::wire::{RenameArgs, StableHow, Status};
-use weir_server::ServerConfig;
-use weir_server::config::NamespaceDurability;
 use weir_store::testing::{Fault, Kind, PowerCut, Rule, When};
 
 const GAMES: u64 = 40;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
+use weir_control::ServerConfig;
+use weir_control::plane::VolumeLive;
 use weir_core::Credentials;
 use weir_nfs::client::{Caller, Mnt, RemoteCall, Reply};
 use weir_nfs::mount::wire::MntRes;
@@ -14,7 +16,7 @@ use weir_nfs::v3::wire::{
     CommitArgs, CreateArgs, CreateHow3, DirOpArgs3, Fattr3, FileHandle3, FsStatArgs, GetattrArgs,
     LookupArgs, ReadArgs, RemoveArgs, Res, Sattr3, StableHow, Status, WriteArgs, WriteOk,
 };
-use weir_server::{Server, ServerConfig, VolumeLive};
+use weir_server::Server;
 use weir_store::testing::{Kernel, PowerCut};
 
 const TIB: u64 = 1 << 40;

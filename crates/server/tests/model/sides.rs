@@ -9,9 +9,9 @@ use crate::wire::{Host, Wire};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use weir_control::ServerConfig;
 use weir_core::SetAttr;
 use weir_core::testing::MemStore;
-use weir_server::ServerConfig;
 use weir_store::{
     Descriptors, Durability, LocalStore, Options, Pool, StoreControl, prepare_process,
     reset_identity,

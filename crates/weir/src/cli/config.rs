@@ -5,9 +5,9 @@ use super::{Global, Output, print};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
+use weir_control::ServerConfig;
+use weir_control::config::{KEYS, Key};
 use weir_report::terminal::document;
-use weir_server::ServerConfig;
-use weir_server::config::{KEYS, Key};
 
 /// Show or explain the configuration of `weir serve`.
 #[derive(Subcommand)]

@@ -15,9 +15,9 @@ use tracing_subscriber::fmt::{MakeWriter, layer};
 use tracing_subscriber::layer::{Context as LayerContext, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
-use weir_server::ServerConfig;
-use weir_server::config::LogFormat;
-use weir_server::log::Log;
+use weir_control::ServerConfig;
+use weir_control::config::LogFormat;
+use weir_control::log::Log;
 
 /// Starts logging as `config` says.
 ///
@@ -52,7 +52,7 @@ pub(crate) fn start(config: &ServerConfig) -> Result<()> {
             BacktraceStatus::Captured => tracing::error!("{panic}\n{backtrace}"),
             _ => tracing::error!("{panic}"),
         }
-        weir_server::log::flush();
+        weir_control::log::flush();
     }));
     Ok(())
 }

@@ -8,7 +8,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 use std::fs;
 use std::path::{Path, PathBuf};
-use weir_server::config::{KEYS, Key, ServerConfig};
+use weir_control::config::{KEYS, Key, ServerConfig};
 
 /// Write the manual pages: one per command, and weir.toml(5).
 ///

@@ -60,7 +60,7 @@ pub(crate) fn unread(error: &clap::Error) -> ExitCode {
 
 /// Writes lines to standard error. A server's go through its log, which does not wait for a reader.
 fn tell(lines: &Text) {
-    if !weir_server::log::say(lines) {
+    if !weir_control::log::say(lines) {
         terminal::warn(lines);
     }
 }

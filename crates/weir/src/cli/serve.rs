@@ -4,8 +4,8 @@ use super::{Global, logging};
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
-use weir_server::ServerConfig;
-use weir_server::config::Override;
+use weir_control::ServerConfig;
+use weir_control::config::Override;
 
 /// Run the server in the foreground, until SIGTERM or SIGINT.
 ///
@@ -203,7 +203,7 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<()> {
     let config = args.config.load(global)?;
     logging::start(&config)?;
     let served = weir_server::serve(&config);
-    weir_server::log::flush();
+    weir_control::log::flush();
     Ok(served?)
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<()> {
 mod tests {
     use crate::cli::{Cli, Command};
     use clap::{CommandFactory, Parser};
-    use weir_server::config::KEYS;
+    use weir_control::config::KEYS;
 
     #[test]
     fn every_key_of_the_file_has_its_option() {

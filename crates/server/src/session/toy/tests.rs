@@ -1,13 +1,14 @@
 //! The protocol for tests, from sockets to the counters of volumes.
 
 use super::super::Protocol;
-use crate::config::RpcbindMode;
-use crate::{Server, ServerConfig};
+use crate::Server;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume, VolumeChange};
+use weir_control::ServerConfig;
+use weir_control::config::RpcbindMode;
 
 const TIB: u64 = 1 << 40;
 
@@ -64,7 +65,7 @@ impl Fixture {
         }
     }
 
-    fn live(&self, volume: &str) -> crate::VolumeLive {
+    fn live(&self, volume: &str) -> weir_control::plane::VolumeLive {
         let id = self.server.catalog().snapshot().volume_named(volume).unwrap().id;
         self.server.plane().volume_live(id).unwrap()
     }
@@ -110,7 +111,7 @@ fn a_second_protocol_reads_and_writes_and_is_counted() {
     let live = fixture.live("open");
     assert_eq!((live.write_ops, live.write_bytes), (1, 3));
     assert_eq!((live.read_ops, live.read_bytes, live.other_ops), (1, 2, 1));
-    let names = live.operations.iter().map(|count| (count.op.protocol(), count.op.name()));
+    let names = live.operations.iter().map(|count| (count.protocol, count.operation));
     assert!(names.eq([("toy", "OPEN"), ("toy", "READ"), ("toy", "WRITE")]));
 }
 
@@ -188,7 +189,7 @@ fn a_lock_in_a_network_of_its_own() {
     let named = |name| {
         let operations = fixture.live("open").operations;
         let count =
-            operations.iter().find(|one| one.op.protocol() == "toy" && one.op.name() == name);
+            operations.iter().find(|one| one.protocol == "toy" && one.operation == name);
         count.map_or(0, |count| count.answered)
     };
     assert_eq!((named("LOCK"), named("UNLOCK"), named("WRITE")), (3, 1, 1));

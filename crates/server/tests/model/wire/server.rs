@@ -3,9 +3,10 @@
 use super::connection::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume, Terms};
+use weir_control::ServerConfig;
+use weir_control::config::NamespaceDurability;
 use weir_qos::{BytesPerSecond, Qos};
-use weir_server::config::NamespaceDurability;
-use weir_server::{Server, ServerConfig};
+use weir_server::Server;
 
 /// The path that the volume is mounted from.
 pub(crate) const EXPORT: &str = "/volume";

@@ -79,7 +79,7 @@ fn a_log_level_that_nobody_knows_is_refused_and_filters_are_not() {
         ("WARN", "WARN"),
         ("off", "off"),
         ("info, weir_store=debug", "info,weir_store=debug"),
-        ("weir_server::control=trace,hyper=off", "weir_server::control=trace,hyper=off"),
+        ("weir_control::http=trace,hyper=off", "weir_control::http=trace,hyper=off"),
     ] {
         let given = [("data", "/srv".to_owned()), ("log.level", right.to_owned())];
         assert_eq!(ServerConfig::load(None, &given).unwrap().log_level, kept);

@@ -6,7 +6,6 @@
 //! connections that say nothing keep nobody out. A connection whose request is being answered is
 //! never closed for another.
 
-use crate::admission::Origin;
 use crate::limits::{
     API_BODIES_ORIGIN_MAX, API_BODY_CREDIT, API_CONNECTIONS_MAX, API_CONNECTIONS_ORIGIN_MAX,
 };
@@ -14,6 +13,7 @@ use crate::sync::{Arc, Mutex, lock};
 use std::collections::HashMap;
 use tokio::task::AbortHandle;
 use weir_core::Mono;
+use weir_core::Origin;
 use weir_core::origin::Counts;
 
 /// All connections of the API over TCP.

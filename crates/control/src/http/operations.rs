@@ -6,7 +6,7 @@
 
 use super::failure::Failure;
 use super::page::{PageQuery, page};
-use super::{Control, ControlState, clock};
+use super::{Control, ControlState, time_of_day};
 use crate::plane::VolumeLive;
 use crate::sync::lock;
 use axum::Json;
@@ -50,7 +50,7 @@ impl Operations {
             kind: "rescan".to_owned(),
             volume: name.to_owned(),
             state: OperationState::Running,
-            begun: clock::text(),
+            begun: time_of_day::text(),
             files: 0,
             bytes: 0,
             before_bytes: None,

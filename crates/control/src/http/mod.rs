@@ -1,4 +1,4 @@
-//! The control plane: the API's handlers over the catalogue and the data plane.
+//! The API over HTTP: its listeners and its handlers over the catalogue and the data plane.
 //!
 //! A handler is thin: read the request, change the catalogue, tell the data plane, answer. What is
 //! decided is decided in `weir-catalog`; what is enforced is enforced by the data plane. An answer
@@ -10,7 +10,6 @@ mod backup;
 mod body;
 mod calibrations;
 mod change;
-mod clock;
 mod connections;
 mod convert;
 mod exports;
@@ -24,6 +23,7 @@ mod page;
 mod pools;
 mod preconditions;
 mod router;
+mod time_of_day;
 mod tls;
 mod tokens;
 mod trash;
@@ -112,12 +112,38 @@ impl ControlState {
     }
 }
 
+/// An address of the API can't be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen for the API on {address}: {source}")]
+pub struct BindError {
+    /// The address.
+    pub address: SocketAddr,
+    /// The kernel's error.
+    pub source: io::Error,
+}
+
+/// Listens on the `addresses` of the API, for [`serve`].
+///
+/// # Errors
+/// [`BindError`] of the first address that can't be listened on.
+pub fn bind(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, BindError> {
+    let listen = |address: &SocketAddr| {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    let with_address = |address: &SocketAddr| {
+        listen(address).map_err(|source| BindError { address: *address, source })
+    };
+    addresses.iter().map(with_address).collect()
+}
+
 /// Serves the API until `until`, on the socket in the data directory and on `bound` (TCP,
 /// non-blocking), then answers what is in flight, within the shutdown's grace.
 ///
 /// # Errors
 /// If the socket can't be listened on, or there is no certificate for TLS; nothing is served then.
-pub async fn serve_control(
+pub async fn serve(
     config: &ServerConfig,
     bound: Vec<TcpListener>,
     state: ControlState,

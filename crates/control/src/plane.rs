@@ -4,7 +4,6 @@
 //! whole snapshot and makes itself agree with it. It never refuses a limit or an export rule; it
 //! can fail only where the disk does.
 
-use crate::op_name::OpName;
 use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::Snapshot;
@@ -27,8 +26,10 @@ pub enum PlaneError {
 /// The number of times that a volume was asked for one operation, since the server started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationCount {
-    /// The operation.
-    pub op: OpName,
+    /// The protocol, such as `nfs3`.
+    pub protocol: &'static str,
+    /// The name that the protocol's standard gives the operation, such as `GETATTR`.
+    pub operation: &'static str,
     /// Requests answered, including those with an error status.
     pub answered: u64,
     /// Requests answered with an error status.

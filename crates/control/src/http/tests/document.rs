@@ -103,7 +103,7 @@ fn every_code_of_the_catalogue_is_in_the_table_and_every_one_there_is_somewhere(
         assert!(codes::find(word).is_some(), "{word} is not in crates/api/src/codes.rs");
     }
     let mut ours = String::new();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/control");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http");
     for folder in [folder.to_owned(), format!("{folder}/audit")] {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             if entry.path().extension().is_some_and(|it| it == "rs") {

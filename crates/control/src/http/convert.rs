@@ -1,7 +1,7 @@
 //! Conversions between the types of the catalogue and those of the API. No decisions.
 
 use super::failure::Failure;
-use super::{clock, preconditions};
+use super::{preconditions, time_of_day};
 use crate::plane::{OperationCount, Plane, VolumeLive};
 use weir_api::mibps;
 use weir_catalog::{
@@ -110,7 +110,7 @@ pub(super) fn calibration(kept: &Calibration) -> weir_api::Calibration {
     let Calibration { cells, load, machine, .. } = kept;
     let mut shown = weir_api::Calibration {
         directory: kept.directory.display().to_string(),
-        at: clock::text_of(kept.at),
+        at: time_of_day::text_of(kept.at),
         cells: cells.iter().map(cell).collect(),
         load: weir_api::CalibrationLoad {
             jobs: load.jobs,
@@ -191,7 +191,7 @@ pub(super) fn filesystem(snapshot: &Snapshot, there: &Filesystem) -> weir_api::F
         allowed_bytes_per_second: there.allowed.rate.map(|rate| rate.0),
         allowed_iops: there.allowed.iops.map(|iops| iops.0),
         overcommitted: there.is_overcommitted(),
-        calibrated: there.calibration.as_ref().map(|kept| clock::text_of(kept.at)),
+        calibrated: there.calibration.as_ref().map(|kept| time_of_day::text_of(kept.at)),
     }
 }
 
@@ -231,8 +231,8 @@ fn live(live: &VolumeLive) -> weir_api::VolumeLive {
 
 fn operation_count(count: &OperationCount) -> weir_api::OperationCount {
     weir_api::OperationCount {
-        protocol: count.op.protocol().to_owned(),
-        operation: count.op.name().to_owned(),
+        protocol: count.protocol.to_owned(),
+        operation: count.operation.to_owned(),
         answered: count.answered,
         failed: count.failed,
     }
@@ -340,7 +340,7 @@ pub(super) fn token(token: &Token) -> weir_api::Token {
     weir_api::Token {
         name: token.name.clone(),
         role: role(token.role),
-        created: clock::text_of(token.created),
-        expires: token.expires.map(clock::text_of),
+        created: time_of_day::text_of(token.created),
+        expires: token.expires.map(time_of_day::text_of),
     }
 }

@@ -136,7 +136,7 @@ fn report_left_out(left_out: &[LeftOut]) {
 ///
 /// # Errors
 /// The kernel's error.
-pub(crate) fn start() -> std::io::Result<()> {
+pub fn start() -> std::io::Result<()> {
     if let Some(log) = INSTALLED.get() {
         let log = Arc::clone(log);
         std::thread::Builder::new().name("weir-log".to_owned()).spawn(move || log.run())?;
@@ -162,7 +162,7 @@ pub fn say(lines: &str) -> bool {
 }
 
 /// The counters for the metrics: lines dropped, and lines left out.
-pub(crate) fn counters() -> (u64, u64) {
+pub fn counters() -> (u64, u64) {
     INSTALLED.get().map_or((0, 0), |log| (log.dropped(), log.left_out()))
 }
 

@@ -5,9 +5,8 @@ mod preconditions;
 mod tls;
 
 use super::*;
-use crate::bound::bind_api;
 use crate::config::ApiTls;
-use crate::op_name::OpName;
+use crate::http::bind;
 use crate::plane::{OperationCount, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -63,8 +62,8 @@ impl Plane for FakePlane {
             counting,
             waiting: 2,
             operations: vec![
-                OperationCount { op: OpName::nfs3(1).unwrap(), answered: 12, failed: 0 },
-                OperationCount { op: OpName::nfsacl(1).unwrap(), answered: 3, failed: 2 },
+                OperationCount { protocol: "nfs3", operation: "GETATTR", answered: 12, failed: 0 },
+                OperationCount { protocol: "nfsacl", operation: "GETACL", answered: 3, failed: 2 },
             ],
             ..VolumeLive::default()
         })
@@ -116,7 +115,7 @@ impl Running {
     }
 
     async fn start_as(directory: tempfile::TempDir, api_tls: ApiTls) -> Self {
-        let api = bind_api(&[(Ipv4Addr::LOCALHOST, 0).into()]).unwrap();
+        let api = bind(&[(Ipv4Addr::LOCALHOST, 0).into()]).unwrap();
         let address = api[0].local_addr().unwrap();
         let config = ServerConfig {
             data: directory.path().to_owned(),
@@ -134,7 +133,7 @@ impl Running {
         let state = ControlState::open(catalog, served, nfs, durability).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
-        let server = tokio::spawn(async move { serve_control(&config, api, state, until).await });
+        let server = tokio::spawn(async move { serve(&config, api, state, until).await });
         let client = Client::local(directory.path());
         while client.server().await.is_err() {
             assert!(!server.is_finished(), "{:?}", server.await);

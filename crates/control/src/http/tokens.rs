@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::page::{PageQuery, page};
-use super::{Control, ControlState, clock, convert};
+use super::{Control, ControlState, convert, time_of_day};
 use crate::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -23,7 +23,7 @@ pub(super) async fn create(
 ) -> Result<Json<MadeToken>, Failure> {
     let Json(new) = new?;
     let (created, expires) =
-        (clock::seconds(), new.expires.as_deref().map(clock::seconds_of).transpose()?);
+        (time_of_day::seconds(), new.expires.as_deref().map(time_of_day::seconds_of).transpose()?);
     if expires.is_some_and(|end| end <= created) {
         return Err(Failure::bad_request("the expiry time of the token is in the past"));
     }

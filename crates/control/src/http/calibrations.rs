@@ -5,7 +5,7 @@ use super::change::{ChangeResult, Options, WithEtag};
 use super::failure::Failure;
 use super::page::{PageQuery, page};
 use super::preconditions::Target;
-use super::{Control, ControlState, clock, convert, machine};
+use super::{Control, ControlState, convert, machine, time_of_day};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -59,7 +59,7 @@ pub(super) async fn keep(
     let (directory, durability) = (name.clone(), state.0.durability);
     let apply = move |catalog: &Catalog, asked| {
         let new = Calibration {
-            at: clock::seconds(),
+            at: time_of_day::seconds(),
             cells: new.cells.iter().map(convert::cell_asked).collect(),
             load: convert::load_asked(&new.load),
             machine: machine::describe(directory.as_ref(), durability),

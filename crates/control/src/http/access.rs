@@ -3,7 +3,7 @@
 
 use super::failure::Failure;
 use super::listen::Peer;
-use super::{Control, ControlState, clock};
+use super::{Control, ControlState, time_of_day};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -119,7 +119,7 @@ impl Control {
         let Some(secret) = given.and_then(|value| value.strip_prefix(b"Bearer ")) else {
             return Caller::Nobody { name: None, from: Some(from) };
         };
-        match self.tokens.admit(secret, clock::seconds()) {
+        match self.tokens.admit(secret, time_of_day::seconds()) {
             Ok(token) => {
                 let role = super::convert::role(token.role);
                 Caller::Token { name: token.name, role, from }

@@ -5,11 +5,10 @@
 use super::body::Body;
 use super::connections::{Connections, Place};
 use super::tls;
-use crate::admission::Origin;
 use crate::clock::SystemClock;
 use crate::config::ApiTls;
 use crate::limits::{
-    API_ACCEPTS_ROUND_MAX, API_ANSWER_LARGE_BYTES, API_LISTEN_BACKLOG, SEND_STALL_SECONDS,
+    API_ACCEPTS_ROUND_MAX, API_ANSWER_LARGE_BYTES, API_LISTEN_BACKLOG, API_SEND_STALL_SECONDS,
 };
 use crate::sync::{Arc, watch};
 use axum::Router;
@@ -31,7 +30,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use weir_core::Clock;
+use weir_core::{Clock, Origin};
 
 /// Most connections of the socket in the data directory, which is for its owner alone; further ones
 /// wait in the kernel's backlog.
@@ -207,7 +206,7 @@ impl TcpDoor {
         };
         // The kernel gives up a client that does not read its answer. Without that the client would
         // only keep its place for longer.
-        let stall = Duration::from_secs(SEND_STALL_SECONDS.into());
+        let stall = Duration::from_secs(API_SEND_STALL_SECONDS.into());
         let _set = SockRef::from(&stream).set_tcp_user_timeout(Some(stall)).is_ok();
         let id = place.id();
         let place = Some((Arc::new(place), *clock));

@@ -1,8 +1,8 @@
 //! `/v1/audit`.
 
 use super::super::ControlState;
-use super::super::clock;
 use super::super::failure::Failure;
+use super::super::time_of_day;
 use super::log::{Part, Place};
 use crate::sync::Arc;
 use axum::Json;
@@ -34,7 +34,7 @@ pub(in super::super) async fn read(
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(Failure::bad_request(format!("limit must be from 1 to {LIMIT_MAX}")));
     }
-    let since = since.as_deref().map(clock::precise).transpose()?;
+    let since = since.as_deref().map(time_of_day::precise).transpose()?;
     let place = |text: String| {
         let message = "after is not a position returned by a page of the audit log";
         Place::parse(&text).ok_or_else(|| Failure::bad_request(message))

@@ -15,7 +15,7 @@ use super::access::Caller;
 use super::body;
 use super::change::{Replayed, Warnings};
 use super::failure::{Code, Failure};
-use super::{ControlState, clock, preconditions};
+use super::{ControlState, preconditions, time_of_day};
 use crate::sync::{Arc, AsyncMutex, Mutex, Semaphore, lock};
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
@@ -94,7 +94,7 @@ impl Audit {
         request: &Request,
         failure: &Failure,
     ) -> Option<AuditRecord> {
-        if !lock(&self.denials).take(clock::seconds()) {
+        if !lock(&self.denials).take(time_of_day::seconds()) {
             return None;
         }
         let mut record = self.record_of(AuditEvent::Denied, caller, route, request);
@@ -128,7 +128,7 @@ impl Audit {
     /// Writes a record, where it may wait for the disk. One that can't be written is in the
     /// server's log.
     async fn write(&self, mut record: AuditRecord, safe: bool) {
-        record.time = clock::text();
+        record.time = time_of_day::text();
         record.suppressed = lock(&self.denials).take_suppressed();
         let log = Arc::clone(&self.log);
         let work = move || {
@@ -169,7 +169,7 @@ fn record(event: AuditEvent, caller: Option<&Caller>, generation: u64) -> AuditR
     };
     AuditRecord {
         version: VERSION,
-        time: clock::text(),
+        time: time_of_day::text(),
         event,
         who,
         role: caller.and_then(Caller::role),

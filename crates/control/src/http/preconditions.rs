@@ -3,7 +3,7 @@
 
 use super::access::Caller;
 use super::failure::Failure;
-use super::{Control, clock, convert};
+use super::{Control, convert, time_of_day};
 use axum::extract::FromRequestParts;
 use axum::http::header::IF_MATCH;
 use axum::http::request::Parts;
@@ -73,7 +73,7 @@ pub(super) fn idempotency_key(
     Ok(Some(IdempotencyKey {
         key: hash(&[owner.as_bytes(), key.as_bytes()]),
         request: hash(&[parts.method.as_str().as_bytes(), path.as_bytes(), body]),
-        at: clock::seconds(),
+        at: time_of_day::seconds(),
     }))
 }
 

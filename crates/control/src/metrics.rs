@@ -499,8 +499,8 @@ impl Scrape {
                     let labels = [
                         ("volume", volume.name.as_str()),
                         ("pool", pool.as_str()),
-                        ("protocol", count.op.protocol()),
-                        ("operation", count.op.name()),
+                        ("protocol", count.protocol),
+                        ("operation", count.operation),
                     ];
                     write(encoder.encode_family(&labels)?, metric, count)?;
                 }

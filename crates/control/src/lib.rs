@@ -1,0 +1,20 @@
+//! The side of the server that operators see: its configuration, its API over HTTP, its metrics,
+//! the watch over contracts, and its log.
+//!
+//! The data plane is reached through the trait [`Plane`] alone, which `weir-server` implements. Not
+//! here: requests of clients, and decisions about pools and volumes, which are the catalogue's.
+#![forbid(unsafe_code)]
+
+mod clock;
+pub mod config;
+pub mod http;
+mod limits;
+pub mod log;
+mod metrics;
+pub mod plane;
+mod sync;
+mod watch;
+
+pub use clock::SystemClock;
+pub use config::ServerConfig;
+pub use plane::Plane;
