@@ -14,7 +14,6 @@ mod check;
 mod clock;
 mod confine;
 mod conn_id;
-mod credits;
 mod engine;
 pub mod error;
 mod gate;

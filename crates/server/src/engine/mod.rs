@@ -3,6 +3,7 @@
 //! plane.
 
 mod counters;
+pub(crate) mod credits;
 mod histograms;
 mod idle;
 mod mounts;
@@ -28,7 +29,6 @@ pub(crate) use workers::Workers;
 
 use crate::admission::{Admission, Eviction};
 use crate::clock::SystemClock;
-use crate::credits::{AHEAD, CreditLock, CreditStore, Credits};
 use crate::gate::{ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
@@ -39,6 +39,7 @@ use crate::session::{Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
 use crate::worker::{GateEntry, Message};
 use arc_swap::ArcSwap;
+use credits::{AHEAD, CreditLock, CreditStore, Credits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;

@@ -188,8 +188,7 @@ fn a_lock_in_a_network_of_its_own() {
     assert!(one.receive().starts_with("call "));
     let named = |name| {
         let operations = fixture.live("open").operations;
-        let count =
-            operations.iter().find(|one| one.protocol == "toy" && one.operation == name);
+        let count = operations.iter().find(|one| one.protocol == "toy" && one.operation == name);
         count.map_or(0, |count| count.answered)
     };
     assert_eq!((named("LOCK"), named("UNLOCK"), named("WRITE")), (3, 1, 1));

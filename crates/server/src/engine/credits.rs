@@ -7,7 +7,7 @@
 //! left. No credits are earned while no server runs. Not here: the credits themselves, which belong
 //! to the gates.
 
-use crate::engine::Engine;
+use super::Engine;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::collections::BTreeMap;
 use std::time::Duration;
