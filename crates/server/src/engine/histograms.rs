@@ -25,19 +25,19 @@ struct Cells {
 }
 
 impl Histograms {
-    /// An operation took so long from its arrival to its reply.
-    pub(super) fn took(&self, class: OpClass, time: Duration) {
+    /// So many operations each took so long from their arrival to their reply.
+    pub(super) fn took(&self, class: OpClass, operations: u64, each: Duration) {
         let cells = match class {
             OpClass::Read => &self.read,
             OpClass::Write => &self.write,
             OpClass::Null | OpClass::Metadata | OpClass::Commit => &self.other,
         };
-        cells.add(time);
+        cells.add(operations, each);
     }
 
     /// A request waited so long for its contract.
     pub(super) fn waited(&self, time: Duration) {
-        self.wait.add(time);
+        self.wait.add(1, time);
     }
 
     /// Adds what was counted to `sum`.
@@ -51,13 +51,13 @@ impl Histograms {
 
 impl Cells {
     /// Adds without a locked instruction: there is one writer.
-    fn add(&self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let place = DURATION_BOUNDS.partition_point(|bound| *bound < time);
+    fn add(&self, times: u64, each: Duration) {
+        let nanos = u64::try_from(each.as_nanos()).unwrap_or(u64::MAX);
+        let place = DURATION_BOUNDS.partition_point(|bound| *bound < each);
         if let Some(count) = self.counts.get(place) {
-            bump(count, 1);
+            bump(count, times);
         }
-        bump(&self.nanos, nanos);
+        bump(&self.nanos, times.saturating_mul(nanos));
     }
 
     fn add_to(&self, sum: &mut Durations) {
@@ -76,9 +76,9 @@ mod tests {
     fn a_time_counts_under_the_least_bound_that_holds_it() {
         let histograms = Histograms::default();
         for nanos in [0, 50_000, 50_001, 10_000_000_000, 10_000_000_001] {
-            histograms.took(OpClass::Read, Duration::from_nanos(nanos));
+            histograms.took(OpClass::Read, 1, Duration::from_nanos(nanos));
         }
-        histograms.took(OpClass::Commit, Duration::from_millis(3));
+        histograms.took(OpClass::Commit, 1, Duration::from_millis(3));
         histograms.waited(Duration::MAX);
         let mut sum = VolumeHistograms::default();
         histograms.add_to(&mut sum);

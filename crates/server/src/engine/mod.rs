@@ -21,7 +21,7 @@ mod workers;
 pub(crate) use counters::Counters;
 pub(crate) use idle::release_idle_volumes;
 pub(crate) use mounts::Mounts;
-pub(crate) use permit::{Asked, Ended, Permit};
+pub(crate) use permit::{Asked, Ended, Permit, Settled};
 pub(crate) use served::{ServedSet, View};
 pub(crate) use stats::is_judged;
 pub(crate) use volume::{Served, ServedVolume};

@@ -132,6 +132,19 @@ impl Permit {
         Some(Settled { volume, judged: self.is_judged(), poll })
     }
 
+    /// Does the operation cost nothing, and is no contract judged by it?
+    pub(crate) fn is_free(&self) -> bool {
+        self.cost == Cost::ZERO && self.file.is_none() && !self.is_judged()
+    }
+
+    /// Ends a [free](Self::is_free) operation: counts it, but for its latency. Its volume and the
+    /// time of its arrival.
+    pub(crate) fn settle_free(mut self, ok: bool) -> Option<(Arc<ServedVolume>, Mono)> {
+        let volume = self.volume.take()?;
+        volume.stats.answered(self.worker, self.op, ok);
+        Some((volume, self.arrived))
+    }
+
     /// Ends an operation within a request now, and has the gate polled if requests wait that may go
     /// sooner. The reply of the request stands for it.
     #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will end so"))]

@@ -181,16 +181,22 @@ impl Stats {
         if is_judged(done.class, done.cost) {
             block.change(now, || block.done_data(done, now));
         }
-        if let Some(operation) = block.operations.get(done.op.index()) {
-            bump(&operation.answered, 1);
-            if !done.ok {
-                bump(&operation.failed, 1);
-            }
+        block.answered(done.op, done.ok);
+        block.took(done.class, 1, now.since(done.stages.arrived));
+    }
+
+    /// Counts an operation that was answered, by which no contract is judged; its latency is left
+    /// to [`took_others`](Self::took_others).
+    pub(crate) fn answered(&self, worker: usize, op: OpName, ok: bool) {
+        if let Some(block) = self.block(worker) {
+            block.answered(op, ok);
         }
-        let took = now.since(done.stages.arrived);
-        bump(&block.latency_nanos, nanos(took));
-        if let Some(histograms) = &block.histograms {
-            histograms.took(done.class, took);
+    }
+
+    /// Counts the latency of so many operations that are neither READs nor WRITEs.
+    pub(crate) fn took_others(&self, worker: usize, operations: u64, each: Duration) {
+        if let Some(block) = self.block(worker) {
+            block.took(OpClass::Metadata, operations, each);
         }
     }
 
@@ -299,6 +305,22 @@ impl Block {
         self.at.store(at + since, Ordering::Relaxed);
         change();
         self.turn.store(turn + 2, Ordering::Release);
+    }
+
+    fn answered(&self, op: OpName, ok: bool) {
+        if let Some(operation) = self.operations.get(op.index()) {
+            bump(&operation.answered, 1);
+            if !ok {
+                bump(&operation.failed, 1);
+            }
+        }
+    }
+
+    fn took(&self, class: OpClass, operations: u64, each: Duration) {
+        bump(&self.latency_nanos, operations.saturating_mul(nanos(each)));
+        if let Some(histograms) = &self.histograms {
+            histograms.took(class, operations, each);
+        }
     }
 
     fn forget_largest(&self, at: u64, now: u64) {

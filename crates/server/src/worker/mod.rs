@@ -6,6 +6,7 @@
 mod buffers;
 mod conn;
 mod gates;
+mod latency;
 mod lent;
 mod load;
 mod memory;
@@ -140,6 +141,7 @@ impl Worker {
                 }
             }
             self.park_parts();
+            self.state.catch_up();
             self.state.gates.poll_due(self.state.now);
             self.hand_out();
             self.state.round.requests_max = ROUND_REQUESTS_ORIGIN_MAX;
@@ -193,7 +195,7 @@ impl Worker {
         if events.is_empty() {
             self.take_events(events, self.timeout())?;
         }
-        self.state.now = clock.now();
+        self.state.read_clock();
         if let Some(began) = began {
             self.spin.pause_ended(self.state.now.since(began));
         }
@@ -334,6 +336,7 @@ impl Worker {
         }
         for round in 0..RECV_ROUNDS_MAX {
             if round > 0 {
+                state.catch_up();
                 state.round.received = state.now;
             }
             let all = conn.receiver.has_all();

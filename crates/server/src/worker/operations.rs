@@ -12,12 +12,11 @@ use super::state::WorkerState;
 use super::tally::Counted;
 use super::{Released, Ticket, VolumeGate};
 use crate::conn_id::ConnId;
-use crate::engine::{Ended, Permit, ServedVolume};
+use crate::engine::{Ended, Permit, ServedVolume, Settled, is_judged};
 use crate::gate::Room;
 use crate::session::{Outcome, Preparation, Prepared, Start, Unanswered};
 use crate::sync::Arc;
 use std::rc::Rc;
-use weir_core::Clock;
 
 impl WorkerState {
     /// Prepares a request before it is admitted, or a reply before it is sent.
@@ -54,6 +53,9 @@ impl WorkerState {
 
     /// Lets a request pass the gate of its volume, or parks it there.
     pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
+        if is_judged(request.class, request.cost) {
+            self.catch_up();
+        }
         let (cost, file) = (request.cost, request.job.file(request.class));
         if let Some(charged) = request.volume.try_pass(cost, file, self.now) {
             let mut admitted = request.admitted(charged, self.now);
@@ -150,11 +152,10 @@ impl WorkerState {
 
     /// Settles an operation with its contract and queues its reply.
     pub(super) fn finish(&mut self, conn: Option<&mut Conn>, outcome: Outcome, pending: Pending) {
-        self.now = self.engine.clock.now();
         let Outcome { reply, moved, ok } = outcome;
         let Pending { connection, permit, rest, in_flight, woken, .. } = pending;
         let ended = Ended { moved, ok, replied: conn.is_some(), woken };
-        let Some(settled) = permit.settle(ended, self.now) else { return };
+        let Some(settled) = self.settle(permit, ended) else { return };
         if settled.poll {
             self.gates.poll(Arc::clone(&settled.volume.gate), self.now);
         }
@@ -169,6 +170,20 @@ impl WorkerState {
             }
             self.mark(conn);
         }
+    }
+
+    /// Ends an operation now.
+    fn settle(&mut self, permit: Permit, ended: Ended) -> Option<Settled> {
+        if !permit.is_free() {
+            self.read_clock();
+            return permit.settle(ended, self.now);
+        }
+        let (volume, arrived) = permit.settle_free(ended.ok)?;
+        if !self.uncounted.fits(&volume, arrived) {
+            self.read_clock();
+        }
+        self.uncounted.add(&volume, arrived);
+        Some(Settled { volume, judged: false, poll: false })
     }
 
     /// Sends the reply to a request on `connection` to the other connections that asked for it.
@@ -188,6 +203,7 @@ impl WorkerState {
     pub(super) fn released(&mut self, conn: &mut Conn, released: Released) {
         let Released { ticket, charged, charged_at } = released;
         let Ticket { request: entry, since, pinned, holds, .. } = ticket;
+        self.catch_up();
         conn.parked.remove(entry.volume().id, pinned);
         match entry {
             GateEntry::Request(request) => {

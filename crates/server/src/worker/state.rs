@@ -6,6 +6,7 @@
 use super::buffers::Buffers;
 use super::conn::Conn;
 use super::gates::Gates;
+use super::latency::Uncounted;
 use super::lent::Lent;
 use super::load::Loads;
 use super::memory::MemoryLine;
@@ -63,6 +64,8 @@ pub(super) struct WorkerState {
     pub(super) round: Round,
     /// The present, as of the last look at the clock.
     pub(super) now: Mono,
+    /// Operations that ended since, and for which the clock was not read.
+    pub(super) uncounted: Uncounted,
     pub(super) loads: Loads,
     /// The server was told to stop.
     pub(super) draining: bool,
@@ -91,6 +94,7 @@ impl WorkerState {
             passed_over: Vec::new(),
             round: Round { number: 0, requests_max: 0, received: now, requests: 0, sender: 0 },
             now,
+            uncounted: Uncounted::default(),
             loads: Loads::default(),
             draining: false,
             memory: MemoryLine::default(),
@@ -102,6 +106,19 @@ impl WorkerState {
     /// Operations and preparations that wait.
     pub(super) fn under_way(&self) -> usize {
         self.tasks.len() + self.preparing.len()
+    }
+
+    /// Reads the clock, and counts the operations that ended since the last look at it.
+    pub(super) fn read_clock(&mut self) {
+        self.now = self.engine.clock.now();
+        self.uncounted.count(self.id, self.now);
+    }
+
+    /// Reads the clock if operations ended since the last look at it.
+    pub(super) fn catch_up(&mut self) {
+        if !self.uncounted.is_empty() {
+            self.read_clock();
+        }
     }
 
     /// Is there something to do before sleeping?
@@ -264,9 +281,10 @@ impl WorkerState {
 
     /// Sends the records that wait on `conn`, as far as its socket accepts them.
     pub(super) fn flush(&mut self, conn: &mut Conn) -> Result<(), Close> {
+        self.catch_up();
         let sent = conn.send.flush(&conn.socket, &mut self.buffers, self.now);
         if conn.send.has_gone() {
-            self.now = self.engine.clock.now();
+            self.read_clock();
             self.count_gone(conn);
         }
         sent.map_err(|_| Close)
