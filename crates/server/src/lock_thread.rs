@@ -4,7 +4,8 @@
 
 use crate::clock::SystemClock;
 use crate::engine::{Engine, View};
-use crate::locks::{LockDoor, Message, Service};
+use crate::locks::{LockDoor, Message};
+use crate::session::rpc::nlm::Service;
 use crate::session::rpc::udp::{self, Asked, Datagrams, Incoming};
 use crate::session::{LockReply, lock_call};
 use crate::stop::Stop;

@@ -1,13 +1,12 @@
 //! The way to the locks from any thread: an async door that is ready at once for nearly all calls.
 
+use super::Proof;
 use super::calls::{Calls, Line};
-use super::counters::LockCounters;
-use super::service::Life;
 use super::state::LockState;
-use super::{Proof, hosts::Hosts};
 use crate::clock::SystemClock;
 use crate::inbox::Inbox;
 use crate::plane::LockTotals;
+use crate::session::rpc::nlm::{Hosts, Life, LockCounters};
 use crate::sync::{Arc, Mutex, lock, mpsc, oneshot, try_lock};
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -27,10 +26,10 @@ use {
 
 /// A call that the lock thread carries out.
 pub(crate) struct Asked {
-    pub(super) call: Call,
-    pub(super) peer: Peer,
-    pub(super) proof: Proof,
-    pub(super) reply: oneshot::Sender<Vec<u8>>,
+    pub(crate) call: Call,
+    pub(crate) peer: Peer,
+    pub(crate) proof: Proof,
+    pub(crate) reply: oneshot::Sender<Vec<u8>>,
 }
 
 /// A message to the lock thread. There are at most [`LOCK_CALLS_MAX`](crate::limits) calls, a
@@ -48,10 +47,10 @@ pub(crate) enum Message {
 
 /// The locks as threads see them.
 pub(crate) struct LockDoor {
-    pub(super) clock: SystemClock,
-    pub(super) state: Mutex<LockState>,
+    pub(crate) clock: SystemClock,
+    pub(crate) state: Mutex<LockState>,
     calls: Mutex<Calls>,
-    pub(super) counters: LockCounters,
+    pub(crate) counters: LockCounters,
     /// The lock thread's messages.
     pub(crate) inbox: Arc<Inbox<Message>>,
 }

@@ -10,17 +10,11 @@
 //! sockets, and whether a caller may lock a file.
 
 mod calls;
-mod counters;
 mod door;
-mod hosts;
-mod monitored;
-mod outgoing;
-mod service;
 mod state;
 
-pub(crate) use door::{LockDoor, Message};
-pub(crate) use outgoing::Datagram;
-pub(crate) use service::{Life, Service};
+pub(crate) use door::{Asked, LockDoor, Message};
+pub(crate) use state::LockState;
 
 use weir_nfs::nlm::{Callback, Status, Waiting};
 use weir_state::{File, Grant};

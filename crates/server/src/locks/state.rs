@@ -1,8 +1,7 @@
 //! The locks of all volumes and the hosts that hold them: the state under the one mutex.
 
-use super::counters::LockCounters;
-use super::monitored::Monitored;
 use super::{Proof, Waiter, callbacks};
+use crate::session::rpc::nlm::{LockCounters, Monitored};
 use crate::sync::Arc;
 use std::net::IpAddr;
 use weir_catalog::MonitoredHost;
@@ -10,23 +9,23 @@ use weir_core::Mono;
 use weir_nfs::nlm::{Callback, Delivery, Host, LockManager, Next, Peer, Request};
 use weir_state::{Limits, Tables};
 
-pub(super) struct LockState {
-    pub(super) tables: Tables<Waiter>,
-    pub(super) monitored: Monitored,
+pub(crate) struct LockState {
+    pub(crate) tables: Tables<Waiter>,
+    pub(crate) monitored: Monitored,
     manager: LockManager,
 }
 
 /// A call that was carried out: its reply, and the calls to make of clients.
-pub(super) type Served = (Vec<u8>, Vec<Callback>);
+pub(crate) type Served = (Vec<u8>, Vec<Callback>);
 
 impl LockState {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         let (tables, monitored) = (Tables::new(limits), Monitored::default());
         Self { tables, monitored, manager: LockManager::default() }
     }
 
     /// Is a call carried out in a short time and without waiting for the disk?
-    pub(super) fn is_quick(
+    pub(crate) fn is_quick(
         &self,
         now: Mono,
         peer: &Peer,
@@ -39,7 +38,7 @@ impl LockState {
 
     /// The host to be recorded before a call is carried out, unless the grace period refuses the
     /// call anyway.
-    pub(super) fn to_monitor(
+    pub(crate) fn to_monitor(
         &self,
         now: Mono,
         peer: &Peer,
@@ -56,7 +55,7 @@ impl LockState {
     }
 
     /// Carries out a call whose host is monitored, if it is to be.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         &mut self,
         now: Mono,
         peer: &Peer,
@@ -77,14 +76,14 @@ impl LockState {
     }
 
     /// The host at `address` says that it restarted.
-    pub(super) fn rebooted(&mut self, address: IpAddr, name: &[u8], state: u32) -> Vec<Callback> {
+    pub(crate) fn rebooted(&mut self, address: IpAddr, name: &[u8], state: u32) -> Vec<Callback> {
         let grants = self.manager.rebooted(&mut self.tables, address, name, state);
         self.settle();
         callbacks(grants)
     }
 
     /// Takes note of what came of an attempt to make `callback`.
-    pub(super) fn delivered(
+    pub(crate) fn delivered(
         &mut self,
         callback: Callback,
         delivery: Delivery<'_>,
@@ -95,7 +94,7 @@ impl LockState {
     }
 
     /// Notes which hosts hold nothing any more.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for client in self.tables.take_left() {
             if let Some(host) = Host::of(&client) {
                 self.monitored.settle(&host, self.tables.has(&client));
@@ -104,7 +103,7 @@ impl LockState {
     }
 
     /// Has those of `hosts` that hold no locks monitored no longer, and gives them.
-    pub(super) fn take_without_locks(
+    pub(crate) fn take_without_locks(
         &mut self,
         hosts: &[Arc<MonitoredHost>],
     ) -> Vec<Arc<MonitoredHost>> {

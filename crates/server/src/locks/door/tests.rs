@@ -1,7 +1,7 @@
 //! Calls through the door, with the lock thread played by the test.
 
 use super::*;
-use crate::locks::Service;
+use crate::session::rpc::nlm::Service;
 use crate::sync::{AtomicUsize, Ordering};
 use std::future::Future;
 use std::pin::Pin;

@@ -8,7 +8,7 @@ mod begin;
 pub(crate) mod drc;
 mod job;
 mod mount;
-mod nlm;
+pub(crate) mod nlm;
 mod rights;
 pub mod rpcbind;
 pub(crate) mod udp;

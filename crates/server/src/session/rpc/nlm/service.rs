@@ -2,13 +2,12 @@
 //! and the calls that workers do not carry out themselves. Not here: sockets.
 
 use super::counters::count;
-use super::door::Asked;
 use super::hosts::Hosts;
 use super::monitored::NotMonitored;
 use super::outgoing::{Datagram, Ended, Outgoing, Target, What};
-use super::{LockDoor, Proof};
 use crate::clock::SystemClock;
 use crate::limits::MONITORED_HOSTS_MAX;
+use crate::locks::{Asked, LockDoor, Proof};
 use crate::sync::{Arc, lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -44,8 +43,8 @@ enum Purpose {
 /// A life of the lock manager, between two restarts, as the catalogue knows it.
 pub(crate) struct Life {
     /// Our NSM state number.
-    pub(super) state: u32,
-    pub(super) hosts: Hosts,
+    pub(crate) state: u32,
+    pub(crate) hosts: Hosts,
 }
 
 /// The work of the lock thread, without its sockets.
@@ -146,7 +145,7 @@ impl Service {
     }
 
     /// Forgets hosts that hold nothing. In the grace period they may still reclaim.
-    pub(super) fn tidy(&mut self) {
+    pub(crate) fn tidy(&mut self) {
         if !self.in_grace {
             self.hosts.tidy(&self.door.state);
         }

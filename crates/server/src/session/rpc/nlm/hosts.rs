@@ -7,8 +7,8 @@
 //! from locks. A host may be both.
 
 use super::monitored::{NotMonitored, first_at};
-use super::state::LockState;
 use crate::limits::NOTICES_MAX;
+use crate::locks::LockState;
 use crate::sync::{Arc, Mutex, lock};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use weir_catalog::{Catalog, CatalogError, MonitoredHost};
 use weir_core::Origin;
 
 /// The catalogue's hosts, and those that are owed a notice.
-pub(super) struct Hosts {
+pub(crate) struct Hosts {
     catalog: Arc<Catalog>,
     owed: BTreeMap<Arc<MonitoredHost>, Notice>,
 }
@@ -38,7 +38,7 @@ impl Hosts {
     ///
     /// # Errors
     /// The catalogue's errors.
-    pub(super) fn load(catalog: Arc<Catalog>) -> Result<Self, CatalogError> {
+    pub(crate) fn load(catalog: Arc<Catalog>) -> Result<Self, CatalogError> {
         let mut turns: Vec<MonitoredHost> = in_turns(catalog.monitored_hosts()?);
         let beyond = turns.split_off(turns.len().min(NOTICES_MAX));
         if !beyond.is_empty() {
@@ -54,12 +54,12 @@ impl Hosts {
 
     /// The hosts that are owed a notice, in the order to tell them in: the origins by turns, so
     /// that one with many hosts delays no other.
-    pub(super) fn owed(&self) -> Vec<Arc<MonitoredHost>> {
+    pub(crate) fn owed(&self) -> Vec<Arc<MonitoredHost>> {
         in_turns(self.owed.keys().cloned())
     }
 
     /// Is any host at `address` owed a notice?
-    pub(super) fn any_at(&self, address: IpAddr) -> bool {
+    pub(crate) fn any_at(&self, address: IpAddr) -> bool {
         let first = first_at(address, Vec::new());
         let found = self.owed.range::<MonitoredHost, _>(&first..).next();
         found.is_some_and(|(host, _)| host.address == address)
@@ -78,7 +78,7 @@ impl Hosts {
     ///
     /// # Errors
     /// [`NotMonitored`]; the host gets no lock then.
-    pub(super) fn monitor(
+    pub(crate) fn monitor(
         &mut self,
         state: &Mutex<LockState>,
         host: MonitoredHost,
@@ -111,7 +111,7 @@ impl Hosts {
     }
 
     /// Notes that `host` was told of our restart, or can't be reached.
-    pub(super) fn notified(&mut self, host: &MonitoredHost) {
+    pub(crate) fn notified(&mut self, host: &MonitoredHost) {
         if let Some(notice) = self.owed.get_mut(host) {
             *notice = Notice::Over;
         }
@@ -119,7 +119,7 @@ impl Hosts {
 
     /// Forgets the hosts that hold no locks and are owed no notice. Not for the grace period, in
     /// which a host that was told may still reclaim.
-    pub(super) fn tidy(&mut self, state: &Mutex<LockState>) {
+    pub(crate) fn tidy(&mut self, state: &Mutex<LockState>) {
         let told = self.owed.iter().filter(|(_, notice)| **notice == Notice::Over);
         let told: Vec<_> = told.map(|(host, _)| Arc::clone(host)).collect();
         let forgotten = self.forget_told(state, &told).and_then(|()| {

@@ -2,7 +2,7 @@
 //! way to the locks. The handle is proved, the export rules and the file's permissions decide, and
 //! the store is asked whether the file is there.
 
-use super::{managed, rights, rights_on, set_groups};
+use super::super::{managed, rights, rights_on, set_groups};
 use crate::engine::{Engine, ServedSet};
 use crate::locks::{LockDoor, Proof};
 use crate::sync::Arc;
