@@ -21,7 +21,6 @@ mod gate;
 mod groups;
 mod inbox;
 mod limits;
-mod lock_thread;
 mod locks;
 pub mod log;
 mod metrics;

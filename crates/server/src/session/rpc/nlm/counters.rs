@@ -6,17 +6,17 @@ use weir_nfs::nlm::{Procedure, Status};
 
 /// Counters of the lock manager.
 #[derive(Debug, Default)]
-pub(crate) struct LockCounters {
-    pub(crate) hosts_refused: AtomicU64,
+pub(super) struct LockCounters {
+    pub(super) hosts_refused: AtomicU64,
     granted: AtomicU64,
     refused: AtomicU64,
-    pub(crate) called_back: AtomicU64,
-    pub(crate) unheard: AtomicU64,
+    pub(super) called_back: AtomicU64,
+    pub(super) unheard: AtomicU64,
 }
 
 impl LockCounters {
     /// All of them.
-    pub(crate) fn read(&self) -> LockTotals {
+    pub(super) fn read(&self) -> LockTotals {
         let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         LockTotals {
             hosts_refused: get(&self.hosts_refused),
@@ -29,7 +29,7 @@ impl LockCounters {
     }
 
     /// Counts a call that was carried out, if it asked for a lock.
-    pub(crate) fn served(&self, procedure: Procedure, status: Status) {
+    pub(super) fn served(&self, procedure: Procedure, status: Status) {
         if matches!(procedure, Procedure::Lock | Procedure::LockMsg | Procedure::NmLock) {
             match status {
                 Status::GRANTED => count(&self.granted),
@@ -41,6 +41,6 @@ impl LockCounters {
 }
 
 /// Adds one.
-pub(crate) fn count(cell: &AtomicU64) {
+pub(super) fn count(cell: &AtomicU64) {
     cell.fetch_add(1, Ordering::Relaxed);
 }

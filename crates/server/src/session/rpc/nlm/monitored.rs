@@ -20,7 +20,7 @@ const FORGOTTEN_AT_ONCE: usize = 64;
 
 /// The reason why a host is not monitored, and so gets no lock.
 #[derive(Debug)]
-pub(crate) enum NotMonitored {
+pub(super) enum NotMonitored {
     /// The host's origin has its full part of the bound, all of it hosts with locks.
     OriginFull,
     /// The server has all the hosts it may monitor, all with locks.
@@ -31,7 +31,7 @@ pub(crate) enum NotMonitored {
 
 /// The monitored hosts.
 #[derive(Default)]
-pub(crate) struct Monitored {
+pub(super) struct Monitored {
     /// The hosts, with the serial number by which a host without locks is found in its account.
     hosts: BTreeMap<Arc<MonitoredHost>, Option<u64>>,
     accounts: HashMap<Origin, Account>,
@@ -61,24 +61,24 @@ impl Account {
 
 impl Monitored {
     /// The number of hosts.
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.hosts.len()
     }
 
     /// Is `host` monitored, by the address that it knows us by?
-    pub(crate) fn contains(&self, host: &MonitoredHost) -> bool {
+    pub(super) fn contains(&self, host: &MonitoredHost) -> bool {
         self.hosts.contains_key(host)
     }
 
     /// Is any host at `address` monitored?
-    pub(crate) fn any_at(&self, address: IpAddr) -> bool {
+    pub(super) fn any_at(&self, address: IpAddr) -> bool {
         let first = first_at(address, Vec::new());
         let found = self.hosts.range::<MonitoredHost, _>(&first..).next();
         found.is_some_and(|(host, _)| host.address == address)
     }
 
     /// All hosts without locks.
-    pub(crate) fn idle(&self) -> Vec<Arc<MonitoredHost>> {
+    pub(super) fn idle(&self) -> Vec<Arc<MonitoredHost>> {
         self.accounts.values().flat_map(|account| account.idle.values()).cloned().collect()
     }
 
@@ -86,7 +86,7 @@ impl Monitored {
     ///
     /// # Errors
     /// [`NotMonitored::OriginFull`] and [`NotMonitored::Full`].
-    pub(crate) fn in_the_way(
+    pub(super) fn in_the_way(
         &self,
         origin: Origin,
     ) -> Result<Option<Vec<Arc<MonitoredHost>>>, NotMonitored> {
@@ -110,7 +110,7 @@ impl Monitored {
     }
 
     /// Adds a host without locks, which is on disk.
-    pub(crate) fn insert(&mut self, host: &Arc<MonitoredHost>) {
+    pub(super) fn insert(&mut self, host: &Arc<MonitoredHost>) {
         if self.hosts.insert(Arc::clone(host), None).is_none() {
             self.accounts.entry(Origin::of(host.address)).or_default().hosts += 1;
         }
@@ -118,7 +118,7 @@ impl Monitored {
     }
 
     /// Removes a host.
-    pub(crate) fn remove(&mut self, host: &Arc<MonitoredHost>) {
+    pub(super) fn remove(&mut self, host: &Arc<MonitoredHost>) {
         self.set_idle(host, false);
         let origin = Origin::of(host.address);
         if self.hosts.remove(host).is_some()
@@ -132,7 +132,7 @@ impl Monitored {
     }
 
     /// Notes whether `host` holds locks or waits for some.
-    pub(crate) fn settle(&mut self, host: &Host, holds: bool) {
+    pub(super) fn settle(&mut self, host: &Host, holds: bool) {
         let first = first_at(host.address, host.name.clone());
         let same = |other: &&Arc<MonitoredHost>| {
             (other.address, &other.name) == (host.address, &host.name)
@@ -163,6 +163,6 @@ impl Monitored {
 }
 
 /// Not above any host of this address and name.
-pub(crate) fn first_at(address: IpAddr, name: Vec<u8>) -> MonitoredHost {
+pub(super) fn first_at(address: IpAddr, name: Vec<u8>) -> MonitoredHost {
     MonitoredHost { address, name, local: Ipv4Addr::UNSPECIFIED.into() }
 }
