@@ -69,8 +69,7 @@ pub(super) async fn carry_out(
     let (xid, (sender, receiver)) = (call.xid, oneshot::channel());
     let asked = Asked { call, peer, proof, reply: sender };
     nlm.inbox.post(Message::Call(Box::new(asked)));
-    let stopped = |_| reply::error(Vec::new(), xid, AcceptError::SystemError);
-    receiver.await.unwrap_or_else(stopped)
+    receiver.await.unwrap_or_else(|_| reply::error(Vec::new(), xid, AcceptError::SystemError))
 }
 
 fn target(call: &Call) -> Result<Option<Target<'_>>, AcceptError> {

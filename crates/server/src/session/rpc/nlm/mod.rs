@@ -176,11 +176,12 @@ impl Nlm {
         let waiter = |waiting| NlmWaiter { waiting, inbox: Arc::clone(&self.inbox) };
         let waiter = request.waiting(peer).map(waiter).map(Waiter::Nlm);
         let served = state.serve(now, peer, request, proof, waiter);
-        drop(state);
-        self.counters.served(request.procedure(), served.status);
+        // Posted while nobody can grant the lock, so that a client hears first that it waits.
         if let Some(answer) = served.answer {
             self.inbox.post(Message::CallBack(answer));
         }
+        drop(state);
+        self.counters.served(request.procedure(), served.status);
         tell(served.grants);
         served.reply
     }

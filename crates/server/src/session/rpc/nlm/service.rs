@@ -103,11 +103,9 @@ impl Service {
 
     /// Time of the next work for [`Self::tick`].
     pub(super) fn next_due(&self) -> Mono {
-        let first = |at: Option<(&(Mono, u64), _)>| at.map(|((at, _), ())| *at);
-        let later = first(self.later.first_key_value().map(|(key, _)| (key, ())));
-        let notice = first(self.notices.first_key_value().map(|(key, _)| (key, ())));
-        let grace = self.grace_until();
-        let all = [later, notice, grace, self.outgoing.next_due()];
+        let later = self.later.first_key_value().map(|((at, _), _)| *at);
+        let notice = self.notices.first_key_value().map(|((at, _), _)| *at);
+        let all = [later, notice, self.grace_until(), self.outgoing.next_due()];
         all.into_iter().flatten().fold(self.tidy_at, Mono::min)
     }
 
@@ -126,7 +124,12 @@ impl Service {
             let callback = entry.remove();
             self.call_back(callback);
         }
-        let ended = self.outgoing.send_due(self.now, &mut self.out);
+        // The tables are locked for one call at a time, so that workers find them free.
+        let wanted = |purpose: &Purpose| match purpose {
+            Purpose::Callback(callback) => LockManager::is_due(&self.nlm.locks.tables(), callback),
+            Purpose::Notice(_) => true,
+        };
+        let ended = self.outgoing.send_due(self.now, &mut self.out, wanted);
         for (purpose, ended) in ended {
             self.ended(purpose, &ended);
         }
@@ -255,7 +258,10 @@ impl Service {
             &counters.unheard
         });
         let peer = callback.peer.address;
-        let (next, grants) = self.nlm.state().delivered(callback, delivery);
+        let mut state = self.nlm.state();
+        let (next, grants) = LockManager::delivered(&mut state.tables, callback, delivery);
+        state.settle();
+        drop(state);
         if let Next::Again(callback) = next {
             tracing::debug!(%peer, "a lock callback to a client will be retried");
             self.serial += 1;

@@ -8,7 +8,7 @@ use crate::sync::{Arc, MutexGuard};
 use std::net::IpAddr;
 use weir_catalog::MonitoredHost;
 use weir_core::Mono;
-use weir_nfs::nlm::{Callback, Delivery, Host, LockManager, Next, Peer, Request, Served};
+use weir_nfs::nlm::{Host, LockManager, Peer, Request, Served};
 use weir_state::{Grant, Tables};
 
 /// The part of the state that is NLM's alone.
@@ -85,17 +85,6 @@ impl State<'_> {
         let grants = self.beside.manager.rebooted(&mut self.tables, address, name, state);
         self.settle();
         grants
-    }
-
-    /// Takes note of what came of an attempt to make `callback`.
-    pub(super) fn delivered(
-        &mut self,
-        callback: Callback,
-        delivery: Delivery<'_>,
-    ) -> (Next, Vec<Grant<Waiter>>) {
-        let done = LockManager::delivered(&mut self.tables, callback, delivery);
-        self.settle();
-        done
     }
 
     /// Notes which hosts hold nothing any more.

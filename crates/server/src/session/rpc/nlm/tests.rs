@@ -12,6 +12,8 @@ use weir_core::{ObjectKey, Shared};
 use weir_nfs::client::{Caller, NlmLock, NlmUnlock, RemoteCall, Reply};
 use weir_nfs::nlm::Status;
 use weir_nfs::nlm::wire::{CallerName, Lock, LockArgs, NetObj, UnlockArgs};
+use weir_nfs::rpc::reply;
+use weir_nfs::xdr::Encode;
 use weir_state::Limits;
 
 /// The volume of all files.
@@ -214,6 +216,30 @@ fn a_client_that_knows_of_its_lock_is_not_called_back() {
     assert_eq!(world.lock(2, 1, true).poll(), Some(Status::GRANTED));
     assert_eq!(world.unlock(2, 1).poll(), Some(Status::GRANTED));
     assert_eq!(world.run_thread(), (0, 1));
+    world.service.tick();
+    assert_eq!(world.service.out, []);
+}
+
+#[test]
+fn a_callback_under_way_is_not_sent_again_once_its_grant_is_settled() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    world.lock_first(2, 2);
+    let mut waits = world.lock(2, 1, true);
+    assert_eq!((waits.poll(), world.run_thread()), (None, (1, 0)));
+    assert_eq!(waits.poll(), Some(Status::BLOCKED));
+    drop(waits);
+    assert_eq!(world.unlock(1, 1).poll(), Some(Status::GRANTED));
+    assert_eq!(world.run_thread(), (0, 1));
+    world.service.tick();
+    let [ask] = &std::mem::take(&mut world.service.out)[..] else { panic!("nobody is asked") };
+    let xid = Call::parse(ask.bytes.clone().into()).unwrap().xid;
+    // The client asks again by itself, and unlocks, before its portmapper tells the port.
+    assert_eq!(world.lock(2, 1, true).poll(), Some(Status::GRANTED));
+    assert_eq!(world.unlock(2, 1).poll(), Some(Status::GRANTED));
+    let mut port = reply::begin(Vec::new(), xid);
+    700u32.encode(&mut port);
+    world.service.answer(ask.to, &reply::finish(port)[4..]);
     world.service.tick();
     assert_eq!(world.service.out, []);
 }
