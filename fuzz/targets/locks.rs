@@ -89,8 +89,8 @@ impl Server {
             self.tables.open(handle.volume);
             Ok(File { volume: handle.volume, object: handle.key })
         });
-        let tables = &mut self.tables;
-        let served = self.manager.serve(tables, Mono::ZERO, peer, &request, file, 1);
+        let (tables, waiter) = (&mut self.tables, request.waiting(peer));
+        let served = self.manager.serve(tables, Mono::ZERO, peer, &request, file, waiter);
         let reply = Reply::parse(&served.reply[4..]).expect("our replies can be read");
         match request.procedure() {
             Procedure::Test => decodes::<NlmTest<'_>>(&reply),

@@ -25,8 +25,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The kernel's monotonic time. `std::time::Instant` costs a quarter more, which a worker that reads
-/// the clock for each READ and WRITE notices.
+/// The kernel's monotonic time. `std::time::Instant` costs a quarter more, which counts for a
+/// worker that reads the clock for each READ and WRITE.
 #[inline]
 fn nanoseconds() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);

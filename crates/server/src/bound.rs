@@ -13,7 +13,6 @@ use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpListener};
 use weir_catalog::Catalog;
 use weir_control::config::{RpcbindMode, ServerConfig};
-use weir_nfs::rpcbind::Registry;
 
 /// Descriptors for all but connections and objects: listeners, the catalogue, the API.
 const DESCRIPTORS_OTHER: usize = 1024;
@@ -56,7 +55,7 @@ impl Bound {
         let mut portmap = Portmap::default();
         if config.rpcbind == RpcbindMode::Serve {
             bind_portmapper(&addresses, &mut listeners, &mut sockets)?;
-            portmap = Portmap::new(Registry::new(services.with_portmapper()));
+            portmap = Portmap::new(&services);
         }
         let api = weir_control::http::bind(&config.api)?;
         Ok(Self { catalog, listeners, addresses, services, sockets, portmap, api, descriptors })

@@ -20,7 +20,6 @@ mod gate;
 mod groups;
 mod inbox;
 mod limits;
-mod lock_thread;
 mod locks;
 mod notify;
 mod op_name;

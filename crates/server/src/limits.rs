@@ -22,9 +22,13 @@ pub(crate) const RECV_SMALL_BYTES: usize = 32 << 10;
 /// more than half of the small buffer.
 pub(crate) const RECV_CALM: u8 = 64;
 
+/// The largest record of any protocol, in bytes, without its framing: one full payload and what
+/// stands around it. Longer: the session refuses the record, and its connection is closed.
+pub(crate) const RECORD_BYTES_MAX: usize = IO_BYTES_MAX as usize + (4 << 10);
+
 /// A receive buffer for records that do not fit the usual one: the largest record and room to
 /// receive the start of the next with it.
-pub(crate) const RECV_LARGE_BYTES: usize = weir_nfs::limits::RECORD_BYTES_MAX + (256 << 10);
+pub(crate) const RECV_LARGE_BYTES: usize = RECORD_BYTES_MAX + (256 << 10);
 
 /// A partial record up to this size is kept in a buffer of its own, so that a peer who sends a few
 /// bytes and stops pins no more than about eight times what it sent.

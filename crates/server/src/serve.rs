@@ -13,11 +13,12 @@ use crate::engine::{Bounds, Engine, Environment, StoreSettings, release_idle_vol
 use crate::error::ServeError;
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
-use crate::lock_thread::LockThread;
-use crate::locks::{Life, LockDoor, Service};
+use crate::locks::LockDoor;
 use crate::notify::ServiceManager;
+use crate::session::Locks;
+use crate::session::rpc::nlm::{Life, LockThread, Nlm};
 use crate::session::rpc::rpcbind::{Portmap, Registration};
-use crate::session::rpc::udp::{Datagrams, Sockets};
+use crate::session::rpc::udp::Sockets;
 use crate::stop::Stop;
 use crate::sync::Arc;
 use crate::worker::{Message, Worker};
@@ -103,14 +104,15 @@ impl Server {
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
         let clock = SystemClock::start();
-        let locks = match config.rpcbind {
+        let locks = Arc::new(LockDoor::new(weir_state::Limits::SERVER));
+        let nlm = match config.rpcbind {
             RpcbindMode::Off => None,
             RpcbindMode::Register | RpcbindMode::Serve => {
-                Some(LockDoor::open(&catalog, clock, Inbox::new()?)?)
+                Some(Nlm::open(&catalog, clock, Arc::clone(&locks))?)
             }
         };
-        let door = locks.as_ref().map(|(door, _)| Arc::clone(door));
-        let around = Around { clock, portmap, locks: door };
+        let manager = nlm.as_ref().map(|(nlm, _)| Arc::clone(nlm));
+        let around = Around { clock, portmap, locks, nlm: manager };
         let engine = Arc::new(engine(config, descriptors, &catalog, &inboxes, around)?);
         for there in catalog.snapshot().filesystems().iter().filter(|it| it.is_overcommitted()) {
             let directory = there.directory.display();
@@ -131,8 +133,8 @@ impl Server {
             RpcbindMode::Register => Some(Registration::make(services.entries())?),
             RpcbindMode::Off | RpcbindMode::Serve => None,
         };
-        if let Some((door, life)) = &locks {
-            door.begin_grace(life, snapshot.volumes().map(|spec| spec.id), config.grace_period);
+        if let Some((nlm, life)) = &nlm {
+            nlm.begin_grace(life, snapshot.volumes().map(|spec| spec.id), config.grace_period);
         }
         let mut workers = Vec::new();
         for (id, inbox) in inboxes.into_iter().enumerate() {
@@ -144,8 +146,8 @@ impl Server {
         let (shared, stopping) = (Arc::clone(&engine), stop.clone());
         let accept = move || acceptor::run(&shared, &listeners, &stopping);
         let acceptor = spawn("weir-acceptor".to_owned(), accept)?;
-        let locks = match locks {
-            Some((door, life)) => Some(start_locks(&engine, door, life, sockets)?),
+        let locks = match nlm {
+            Some((nlm, life)) => Some(start_locks(&engine, nlm, life, sockets)?),
             None => None,
         };
         let grace = config.shutdown_grace;
@@ -265,7 +267,8 @@ fn random<const N: usize>() -> std::io::Result<[u8; N]> {
 struct Around {
     clock: SystemClock,
     portmap: Portmap,
-    locks: Option<Arc<LockDoor>>,
+    locks: Arc<Locks>,
+    nlm: Option<Arc<Nlm>>,
 }
 
 fn engine(
@@ -273,7 +276,7 @@ fn engine(
     descriptors: usize,
     catalog: &Arc<Catalog>,
     inboxes: &[Arc<Inbox<Message>>],
-    Around { clock, portmap, locks }: Around,
+    Around { clock, portmap, locks, nlm }: Around,
 ) -> Result<Engine, ServeError> {
     let verifier = random()?;
     let settings = StoreSettings {
@@ -297,25 +300,21 @@ fn engine(
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let credits = catalog.credits()?;
     let credit_store = CreditStore::new(Arc::clone(catalog));
-    let environment = Environment { clock, groups, portmap, locks, credits, credit_store };
+    let environment = Environment { clock, groups, portmap, locks, nlm, credits, credit_store };
     Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, environment))
 }
 
 /// Starts the lock thread, which tells clients of the restart at once.
 fn start_locks(
     engine: &Arc<Engine>,
-    door: Arc<LockDoor>,
+    nlm: Arc<Nlm>,
     life: Life,
     sockets: Sockets,
 ) -> Result<(Stop, JoinHandle<()>), ServeError> {
     let seed = u32::from_ne_bytes(random()?);
     let stop = Stop::new()?;
     let (engine, stopping) = (Arc::clone(engine), stop.clone());
-    let run = move || {
-        let service = Service::new(Arc::clone(&door), life, seed);
-        let datagrams = Datagrams::new(Arc::clone(&engine), sockets);
-        LockThread::new(engine, door, datagrams, service).run(&stopping)
-    };
+    let run = move || LockThread::new(engine, nlm, life, sockets, seed).run(&stopping);
     Ok((stop, spawn("weir-locks".to_owned(), run)?))
 }
 

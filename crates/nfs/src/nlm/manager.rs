@@ -58,23 +58,25 @@ impl LockManager {
     /// Carries out a call that came from `peer`. `file` is the file that [`Request::target`] led
     /// to, or why there is none; without a target it does not matter.
     ///
+    /// A lock that [`Request::waiting`] says may be waited for is waited for by `waiter`.
+    ///
     /// A call that is repeated, because its answer got lost, gets the same answer again.
     #[must_use]
-    pub fn serve<W: From<Waiting>>(
+    pub fn serve<W>(
         &mut self,
         tables: &mut Tables<W>,
         now: Mono,
         peer: &Peer,
         request: &Request<'_>,
         file: Result<File, Status>,
-        xid: u32,
+        waiter: Option<W>,
     ) -> Served<W> {
         let states = &mut self.states;
         let mut cx = Context { tables, states, now, peer, file, grants: Vec::new() };
-        let results = ops::carry_out(&mut cx, request);
+        let results = ops::carry_out(&mut cx, request, waiter);
         let grants = cx.grants;
         let status = results.status();
-        let mut out = reply::begin(Vec::new(), xid);
+        let mut out = reply::begin(Vec::new(), request.xid);
         let answer = match request.answered_by() {
             None => {
                 results.encode(request, &mut out);

@@ -3,7 +3,7 @@
 
 use super::VERSION;
 use super::host::Host;
-use super::manager::Peer;
+use super::manager::{Peer, Waiting};
 use super::wire::{
     CancelArgs, FreeAllArgs, LockArgs, Procedure, Res, ShareArgs, ShareBits, Status, TestArgs,
     UnlockArgs,
@@ -16,6 +16,7 @@ use weir_core::{Acl, Attr, FileKind, Rights};
 /// The content of a call. It borrows from the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
+    pub(super) xid: u32,
     pub(super) procedure: Procedure,
     pub(super) body: Body<'a>,
 }
@@ -112,7 +113,7 @@ impl<'a> Request<'a> {
             | Procedure::UnlockRes => Ok(Body::Nothing),
         };
         let body = body.map_err(|_| AcceptError::GarbageArgs)?;
-        Ok(Self { procedure, body })
+        Ok(Self { xid: call.xid, procedure, body })
     }
 
     /// The procedure.
@@ -159,6 +160,15 @@ impl<'a> Request<'a> {
             _ => return None,
         };
         Some(Host::new(peer.address, name.0))
+    }
+
+    /// The data for telling the client of its lock, if the request may wait for it.
+    #[must_use]
+    pub fn waiting(&self, peer: &Peer) -> Option<Waiting> {
+        let Body::Lock(args) = &self.body else { return None };
+        let by_message = self.answered_by().is_some();
+        let handle = args.lock.fh.0;
+        args.block.then(|| Waiting { local: peer.local, handle: handle.into(), by_message })
     }
 
     /// Does the request reclaim a lock or share from before a restart?

@@ -124,7 +124,8 @@ impl World {
         request: &Request<'_>,
         file: Result<File, Status>,
     ) -> (Vec<u8>, Status) {
-        let served = self.manager.serve(&mut self.tables, self.now, peer, request, file, 7);
+        let (tables, waiter) = (&mut self.tables, request.waiting(peer));
+        let served = self.manager.serve(tables, self.now, peer, request, file, waiter);
         self.callbacks.extend(served.answer);
         self.granted(served.grants);
         (served.reply, served.status)

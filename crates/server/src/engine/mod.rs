@@ -32,10 +32,10 @@ use crate::clock::SystemClock;
 use crate::gate::{ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
-use crate::locks::LockDoor;
 use crate::session::rpc::drc::Clients;
+use crate::session::rpc::nlm::Nlm;
 use crate::session::rpc::rpcbind::Portmap;
-use crate::session::{Protocol, Session};
+use crate::session::{Locks, Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
 use crate::worker::{GateEntry, Message};
 use arc_swap::ArcSwap;
@@ -76,8 +76,10 @@ pub(crate) struct Environment {
     /// The directory of callers' groups, if they are looked up.
     pub(crate) groups: Option<GroupDirectory>,
     pub(crate) portmap: Portmap,
+    /// The locks of all volumes.
+    pub(crate) locks: Arc<Locks>,
     /// The lock manager, where there is one.
-    pub(crate) locks: Option<Arc<LockDoor>>,
+    pub(crate) nlm: Option<Arc<Nlm>>,
     /// The credits of volumes that an earlier process saved, and their store.
     pub(crate) credits: Credits,
     pub(crate) credit_store: CreditStore,
@@ -92,8 +94,10 @@ pub(crate) struct Engine {
     pub(crate) portmap: Portmap,
     pub(crate) clients: Clients,
     pub(crate) groups: Option<GroupDirectory>,
+    /// The locks of all volumes.
+    pub(crate) locks: Arc<Locks>,
     /// The lock manager, where there is one.
-    pub(crate) locks: Option<Arc<LockDoor>>,
+    pub(crate) nlm: Option<Arc<Nlm>>,
     pub(crate) admission: Admission,
     pub(crate) credit_store: CreditStore,
     /// Silence after which a peer is asked whether it is still there.
@@ -119,7 +123,7 @@ impl Engine {
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox<Message>>],
-        Environment { clock, groups, portmap, locks, credits, credit_store }: Environment,
+        Environment { clock, groups, portmap, locks, nlm, credits, credit_store }: Environment,
     ) -> Self {
         // The seed is the same in the next process, which must recognize calls that are sent again.
         let seed = keys.derive("duplicate request cache");
@@ -132,6 +136,7 @@ impl Engine {
             clients: Clients::new(seed),
             groups,
             locks,
+            nlm,
             admission: Admission::new(bounds.connections_max, bounds.connections_per_client_max),
             credit_store,
             keepalive: bounds.keepalive,
@@ -192,8 +197,8 @@ impl Engine {
     pub(crate) fn roll_call(&self) -> mpsc::Receiver<()> {
         let (absent, all_there) = mpsc::channel(1);
         self.workers.post_all(|| Message::RollCall(absent.clone()));
-        if let Some(locks) = &self.locks {
-            locks.roll_call(absent);
+        if let Some(nlm) = &self.nlm {
+            nlm.roll_call(absent);
         }
         all_there
     }
@@ -272,9 +277,7 @@ impl Engine {
         for opened in self.open_all(snapshot, &missing) {
             match opened {
                 Ok(served) => {
-                    if let Some(locks) = &self.locks {
-                        locks.volume_opened(served.volume.id);
-                    }
+                    self.locks.volume_opened(served.volume.id);
                     new.insert(served);
                 }
                 Err(error) => {
@@ -329,8 +332,9 @@ impl Engine {
 
     /// Lets everything that still waits at a deleted volume's gate run into its closed store.
     fn retire(&self, volume: &Arc<ServedVolume>) {
-        if let Some(locks) = &self.locks {
-            locks.volume_gone(volume.id);
+        self.locks.volume_gone(volume.id);
+        if let Some(nlm) = &self.nlm {
+            nlm.volume_gone();
         }
         volume.gate.set_share(None, self.clock.now());
         volume.gate.set_limits(Limits::of(BytesPerSecond(u64::MAX)), self.clock.now());
@@ -408,7 +412,7 @@ impl Plane for Engine {
             log_lines_left_out,
             connections: self.admission.connections() as u64,
             parked_bytes: self.parked.bytes(),
-            locks: self.locks.as_ref().map(|locks| locks.totals()).unwrap_or_default(),
+            locks: self.nlm.as_ref().map(|nlm| nlm.totals()).unwrap_or_default(),
             ..self.counters.read()
         }
     }

@@ -12,18 +12,14 @@ pub(crate) mod rpc;
 #[cfg(test)]
 mod toy;
 
-#[cfg(test)]
-pub(crate) use toy::ToyWaiter;
-
-pub(crate) use rpc::{
-    LockReply, NfsView, PeerExports, RpcJob, lock_call, nfs_view, remember_calls,
-};
+pub(crate) use rpc::{NfsView, PeerExports, RpcJob, nfs_view, remember_calls};
 
 use crate::conn_id::ConnId;
 use crate::engine::{Engine, ServedVolume, View};
+use crate::locks::LockDoor;
 use crate::sync::Arc;
 use crate::worker::{Admission, Buffers, Request};
-use rpc::{RpcSession, RpcUnanswered};
+use rpc::{FrameError, NlmWaiter, RecentCredentials, RpcSession, RpcUnanswered};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::Range;
@@ -31,6 +27,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use weir_core::{Mono, ObjectKey, OpClass, Shared};
 use weir_qos::Cost;
+use weir_state::Grant;
 
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +64,7 @@ pub(crate) enum Frame {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProtocolError {
     #[error(transparent)]
-    Record(#[from] weir_nfs::rpc::FrameError),
+    Record(#[from] FrameError),
     #[error("not an RPC call")]
     NotACall,
     #[cfg(test)]
@@ -80,7 +77,7 @@ pub(crate) enum ProtocolError {
 /// The state that the sessions of one worker share.
 #[derive(Default)]
 pub(crate) struct Common {
-    rpc: weir_nfs::rpc::RecentCredentials,
+    rpc: RecentCredentials,
 }
 
 /// The view that a session has of its connection and worker.
@@ -153,7 +150,7 @@ pub(crate) struct Outcome {
 
 /// An operation that is carried out.
 pub(crate) enum Operation {
-    Rpc(Pin<Box<dyn Future<Output = weir_nfs::v3::Served>>>),
+    Rpc(Pin<Box<dyn Future<Output = rpc::Served>>>),
     #[cfg(test)]
     Toy(Pin<Box<dyn Future<Output = Outcome>>>),
 }
@@ -182,6 +179,30 @@ pub(crate) enum Unanswered {
     Rpc(RpcUnanswered),
     #[cfg(test)]
     Toy(toy::ToyUnanswered),
+}
+
+/// The locks of all volumes, for all protocols.
+pub(crate) type Locks = LockDoor<Waiter>;
+
+/// A request that waits for a lock, with the way to tell its client.
+pub(crate) enum Waiter {
+    /// The lock thread calls the client back.
+    Nlm(NlmWaiter),
+    /// A call to the client goes out on its connection.
+    #[cfg(test)]
+    Toy(toy::ToyWaiter),
+}
+
+/// Tells the clients that got these locks, each by its own protocol. Not while the tables are
+/// locked.
+pub(crate) fn tell(grants: Vec<Grant<Waiter>>) {
+    for Grant { id, ask, waiter } in grants {
+        match waiter {
+            Waiter::Nlm(waiter) => waiter.granted(id, &ask),
+            #[cfg(test)]
+            Waiter::Toy(waiter) => waiter.granted(id),
+        }
+    }
 }
 
 impl Session {

@@ -2,15 +2,10 @@
 //! only in whether the host is monitored, which is seen to before.
 
 use super::{Answer, Context};
-use crate::nlm::manager::Waiting;
 use crate::nlm::wire::{LockArgs, Status};
 use weir_state::Locked;
 
-pub(super) fn lock<W: From<Waiting>>(
-    cx: &mut Context<'_, W>,
-    args: &LockArgs<'_>,
-    by_message: bool,
-) -> Answer {
+pub(super) fn lock<W>(cx: &mut Context<'_, W>, args: &LockArgs<'_>, waiter: Option<W>) -> Answer {
     let ask = match cx.ask(&args.lock, args.exclusive) {
         Ok(ask) => ask,
         Err(status) => return status.into(),
@@ -19,9 +14,7 @@ pub(super) fn lock<W: From<Waiting>>(
     if cx.states.is_new(client, args.state) {
         cx.tables.release_client(client, &mut cx.grants);
     }
-    let waiting = || Waiting { local: cx.peer.local, handle: args.lock.fh.0.into(), by_message };
-    let wait = args.block.then(|| waiting().into());
-    let done = cx.tables.lock(cx.now, &ask, args.reclaim, wait, &mut cx.grants);
+    let done = cx.tables.lock(cx.now, &ask, args.reclaim, waiter, &mut cx.grants);
     // The state of a host that got no lock ends nothing, because anybody can invent hosts.
     let tables = &*cx.tables;
     if tables.has(client) {

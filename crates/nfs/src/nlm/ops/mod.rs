@@ -10,7 +10,7 @@ mod unlock;
 mod unshare;
 
 use super::host::{Host, process};
-use super::manager::{Peer, Waiting};
+use super::manager::Peer;
 use super::request::{Body, Request};
 use super::states::States;
 use super::wire::{Holder, Lock, NetObj, Res, ShareRes, Status, TestReply, TestRes};
@@ -45,14 +45,15 @@ pub(super) enum Answer {
 }
 
 /// Carries out what `request` asks.
-pub(super) fn carry_out<W: From<Waiting>>(
+pub(super) fn carry_out<W>(
     cx: &mut Context<'_, W>,
     request: &Request<'_>,
+    waiter: Option<W>,
 ) -> Answer {
     match &request.body {
         Body::Nothing => Answer::Nothing,
         Body::Test(args) => test::test(cx, args),
-        Body::Lock(args) => lock::lock(cx, args, request.answered_by().is_some()),
+        Body::Lock(args) => lock::lock(cx, args, waiter),
         Body::Cancel(args) => cancel::cancel(cx, args),
         Body::Unlock(args) => unlock::unlock(cx, args),
         // We wait for nothing.

@@ -211,7 +211,7 @@ impl Cx<'_> {
 
     /// Hands a call to the lock manager.
     fn ask_lock_manager(&mut self, mut call: Call) -> Result<Begun, ProtocolError> {
-        let Some(door) = self.engine.locks.as_ref() else {
+        let Some(nlm) = self.engine.nlm.as_ref() else {
             return Ok(self.refuse(&call, AcceptError::ProgramUnavailable));
         };
         if call.args.len() > LOCK_ARGS_BYTES_MAX {
@@ -220,7 +220,7 @@ impl Cx<'_> {
         call.args = call.args.detach();
         let local = self.socket.local_addr().map_err(|_| ProtocolError::Disconnected)?;
         let peer = Peer { address: self.peer, local: local.ip().to_canonical() };
-        let reply = lock_call(self.engine, door, self.view.load(), call, peer);
+        let reply = lock_call(self.engine, nlm, self.view.load(), call, peer);
         Ok(Begun::Await(Box::pin(async move { Prepared::Reply(reply.await) })))
     }
 

@@ -8,7 +8,7 @@ mod begin;
 pub(crate) mod drc;
 mod job;
 mod mount;
-mod nlm;
+pub(crate) mod nlm;
 mod rights;
 pub mod rpcbind;
 pub(crate) mod udp;
@@ -16,13 +16,16 @@ mod view;
 
 pub(crate) use job::{RpcJob, RpcUnanswered, reply_room};
 pub(crate) use mount::PeerExports;
-pub(crate) use nlm::{LockReply, lock_call};
+pub(crate) use nlm::{NlmWaiter, lock_call};
 pub(crate) use rights::{managed, rights, rights_on};
 pub(crate) use view::{NfsView, nfs_view, remember_calls};
+pub(crate) use weir_nfs::rpc::{FrameError, RecentCredentials};
+pub(crate) use weir_nfs::v3::Served;
 
 use super::{Frame, ProtocolError};
 use crate::conn_id::ConnId;
 use crate::engine::{Engine, View};
+use crate::limits::RECORD_BYTES_MAX;
 use crate::session::rpc::drc::{Clients, DrcClient, client_at};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
@@ -31,6 +34,8 @@ use weir_core::{CallId, Clock, Groups, Mono, VolumeId};
 use weir_nfs::rpc::{Credential, Deframer, Step};
 use weir_qos::ClientKey;
 use weir_store::StoreControl;
+
+const _: () = assert!(weir_nfs::limits::RECORD_BYTES_MAX <= RECORD_BYTES_MAX);
 
 /// The RPC state of one connection.
 pub(crate) struct RpcSession {

@@ -2,7 +2,7 @@
 
 use super::super::{Operation, Outcome, Start};
 use super::command::Command;
-use super::locks::Locks;
+use super::locks::ConnectionLocks;
 use super::{Open, Opens};
 use crate::engine::{Asked, ServedVolume};
 use crate::sync::{Arc, lock};
@@ -22,7 +22,7 @@ pub(super) struct Element {
 pub(crate) struct ToyJob {
     pub(super) elements: Vec<Element>,
     pub(super) opens: Opens,
-    pub(super) locks: Option<Locks>,
+    pub(super) locks: ConnectionLocks,
 }
 
 /// Nothing is left of a request while it is carried out.
@@ -135,12 +135,9 @@ impl Element {
                 let done = store.write(&object, *offset, data, Stability::Unstable).await?;
                 Ok((done.count.to_string(), done.count.into()))
             }
-            Command::Lock { handle } => {
-                let locks = job.locks.as_ref().ok_or(FsError::NotSupported)?;
-                Ok((locks.lock(&self.volume, key, *handle), 0))
-            }
+            Command::Lock { handle } => Ok((job.locks.lock(&self.volume, key, *handle), 0)),
             Command::Unlock { .. } => {
-                job.locks.as_ref().ok_or(FsError::NotSupported)?.unlock(&self.volume, key);
+                job.locks.unlock(&self.volume, key);
                 Ok(("unlocked".to_owned(), 0))
             }
         }

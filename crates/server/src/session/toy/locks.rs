@@ -2,11 +2,11 @@
 
 use crate::conn_id::ConnId;
 use crate::engine::{ServedVolume, Workers};
-use crate::locks::{LockDoor, Waiter};
+use crate::session::{Locks, Waiter, tell};
 use crate::sync::{Arc, Mutex, lock};
 use crate::worker::Message;
 use std::collections::BTreeSet;
-use weir_core::{ObjectKey, Origin};
+use weir_core::{Clock, ObjectKey, Origin};
 use weir_state::{Ask, Client, File, GrantId, Locked, Mode, Owner, Protocol, Range};
 
 /// The server's calls that the client has not answered.
@@ -14,8 +14,8 @@ pub(super) type Calls = Arc<Mutex<BTreeSet<u64>>>;
 
 /// The way of one connection to the locks.
 #[derive(Clone)]
-pub(super) struct Locks {
-    pub(super) door: Arc<LockDoor>,
+pub(super) struct ConnectionLocks {
+    pub(super) locks: Arc<Locks>,
     pub(super) connection: ConnId,
     pub(super) calls: Calls,
 }
@@ -28,12 +28,6 @@ pub(crate) struct ToyWaiter {
     workers: Arc<Workers>,
 }
 
-impl std::fmt::Debug for ToyWaiter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} for {}", self.connection, self.handle)
-    }
-}
-
 impl ToyWaiter {
     /// Calls the client: it has the lock.
     pub(crate) fn granted(self, id: GrantId) {
@@ -44,7 +38,7 @@ impl ToyWaiter {
     }
 }
 
-impl Locks {
+impl ConnectionLocks {
     /// Locks a whole file, or waits for it.
     pub(super) fn lock(&self, volume: &ServedVolume, file: ObjectKey, handle: usize) -> String {
         let waiter = ToyWaiter {
@@ -53,7 +47,11 @@ impl Locks {
             handle,
             workers: Arc::clone(&volume.workers),
         };
-        match self.door.lock(&self.ask(volume, file), Waiter::Toy(waiter)) {
+        let (ask, mut grants) = (self.ask(volume, file), Vec::new());
+        let (now, waiter) = (volume.clock().now(), Some(Waiter::Toy(waiter)));
+        let locked = self.locks.tables().lock(now, &ask, false, waiter, &mut grants);
+        tell(grants);
+        match locked {
             Ok(Locked::Granted) => "granted".to_owned(),
             Ok(Locked::Waits) => "waits".to_owned(),
             Err(refused) => format!("{refused:?}"),
@@ -62,7 +60,10 @@ impl Locks {
 
     /// Unlocks a whole file.
     pub(super) fn unlock(&self, volume: &ServedVolume, file: ObjectKey) {
-        self.door.unlock(&self.ask(volume, file));
+        let (Ask { file, owner, range, .. }, mut grants) = (self.ask(volume, file), Vec::new());
+        let unlocked = self.locks.tables().unlock(&file, &owner, range, &mut grants);
+        tell(grants);
+        assert!(unlocked.is_ok());
     }
 
     fn ask(&self, volume: &ServedVolume, object: ObjectKey) -> Ask {
@@ -72,7 +73,14 @@ impl Locks {
     }
 }
 
+/// Ends everything that a connection holds or waits for.
+pub(super) fn release(locks: &Locks, connection: ConnId) {
+    let mut grants = Vec::new();
+    locks.tables().release_client(&client(connection), &mut grants);
+    tell(grants);
+}
+
 /// The client of a connection, as the tables of locks know it.
-pub(super) fn client(connection: ConnId) -> Client {
+fn client(connection: ConnId) -> Client {
     Client::new(Protocol::Test, Origin::default(), &connection.token.to_be_bytes())
 }

@@ -32,7 +32,7 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::worker::Request;
 use command::Command;
 use job::Element;
-use locks::{Calls, Locks};
+use locks::{Calls, ConnectionLocks};
 use std::net::IpAddr;
 use weir_core::{ObjectKey, Shared, VolumeId};
 use weir_qos::{ClientKey, Cost};
@@ -91,20 +91,16 @@ impl ToySession {
 
     /// The client has answered a call of the server's.
     fn called(&self, cx: &Cx<'_>, number: u64) -> Begun {
-        match (&cx.engine.locks, lock(&self.calls).remove(&number)) {
-            (Some(door), true) => {
-                door.taken(GrantId(number));
-                Begun::Nothing
-            }
-            _ => Begun::Reply(b"error no such call\n".to_vec()),
+        if !lock(&self.calls).remove(&number) {
+            return Begun::Reply(b"error no such call\n".to_vec());
         }
+        cx.engine.locks.tables().taken(GrantId(number));
+        Begun::Nothing
     }
 
     /// See [`super::Session::close`].
     pub(super) fn close(self, engine: &Engine, connection: ConnId) {
-        if let Some(door) = &engine.locks {
-            door.release(&locks::client(connection));
-        }
+        locks::release(&engine.locks, connection);
     }
 
     fn request(&self, cx: &mut Cx<'_>, line: &str) -> Result<Request, &'static str> {
@@ -131,11 +127,11 @@ impl ToySession {
             [_, ..] => (OpName::TOY_CHAIN, Cost::ZERO),
         };
         let (volume, opens) = (Arc::clone(&first.volume), Arc::clone(&self.opens));
-        let locks = cx.engine.locks.as_ref().map(|door| Locks {
-            door: Arc::clone(door),
+        let locks = ConnectionLocks {
+            locks: Arc::clone(&cx.engine.locks),
             connection: cx.connection,
             calls: Arc::clone(&self.calls),
-        });
+        };
         Ok(Request {
             connection: cx.connection,
             client: self.client,

@@ -23,9 +23,9 @@ pub(crate) struct Portmap {
 }
 
 impl Portmap {
-    /// A portmapper with these registrations of our own.
-    pub(crate) fn new(registry: Registry) -> Self {
-        Self { registry: Some(Mutex::new(registry)) }
+    /// A portmapper that has `services` and itself registered.
+    pub(crate) fn new(services: &Services) -> Self {
+        Self { registry: Some(Mutex::new(Registry::new(services.with_portmapper()))) }
     }
 
     /// Answers a call to the portmapper program that came from `from` to our address `local`.

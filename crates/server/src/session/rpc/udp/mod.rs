@@ -12,8 +12,8 @@ use crate::limits::{
     DATAGRAM_BYTES_MAX, DATAGRAM_REPLY_BYTES_MAX, DATAGRAMS_ROUND_MAX, DATAGRAMS_SECOND_MAX,
     DATAGRAMS_SECOND_ORIGIN_MIN, DATAGRAMS_SECOND_ORIGIN_ONE_IN,
 };
-use crate::locks::Datagram;
 use crate::session::PeerExports;
+use crate::session::rpc::nlm::Datagram;
 use crate::sync::Arc;
 use socket::{Arrived, DatagramSocket};
 use std::net::{IpAddr, SocketAddr};

@@ -6,10 +6,10 @@
 //! unreachable. The two are bounded apart, so that hosts that nobody can reach don't keep others
 //! from locks. A host may be both.
 
+use super::Nlm;
 use super::monitored::{NotMonitored, first_at};
-use super::state::LockState;
 use crate::limits::NOTICES_MAX;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::Arc;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ impl Hosts {
     }
 
     /// Sees to it that `host` will be told of a restart, by the address that it knows us by. On
-    /// disk when it returns, and among the hosts of `state` that hold no locks.
+    /// disk when it returns, and among the hosts of `nlm` that hold no locks.
     ///
     /// A bound that is reached is kept by forgetting hosts without locks: of the same origin at the
     /// origin's bound, and of the origin that has the most at the bound of all. Hosts with locks
@@ -80,33 +80,33 @@ impl Hosts {
     /// [`NotMonitored`]; the host gets no lock then.
     pub(super) fn monitor(
         &mut self,
-        state: &Mutex<LockState>,
+        nlm: &Nlm,
         host: MonitoredHost,
         reclaim: bool,
     ) -> Result<(), NotMonitored> {
-        if lock(state).monitored.contains(&host) {
+        if nlm.state().beside.monitored.contains(&host) {
             return Ok(());
         }
         if !reclaim {
-            self.make_room(state, Origin::of(host.address))?;
+            self.make_room(nlm, Origin::of(host.address))?;
         }
         // The row of a host that is owed a notice is there already.
         if !self.owed.contains_key(&host) {
             self.catalog.monitor_host(&host).map_err(NotMonitored::Catalog)?;
         }
         tracing::debug!(peer = %host.address, "a host is now monitored");
-        lock(state).monitored.insert(&Arc::new(host));
+        nlm.state().beside.monitored.insert(&Arc::new(host));
         Ok(())
     }
 
     /// Forgets hosts without locks until one more host of `origin` keeps the bounds.
-    fn make_room(&mut self, state: &Mutex<LockState>, origin: Origin) -> Result<(), NotMonitored> {
+    fn make_room(&mut self, nlm: &Nlm, origin: Origin) -> Result<(), NotMonitored> {
         loop {
-            let mut locked = lock(state);
-            let Some(idlest) = locked.monitored.in_the_way(origin)? else { return Ok(()) };
+            let mut locked = nlm.state();
+            let Some(idlest) = locked.beside.monitored.in_the_way(origin)? else { return Ok(()) };
             let leaving = locked.take_without_locks(&idlest);
             drop(locked);
-            self.forget(state, &leaving).map_err(NotMonitored::Catalog)?;
+            self.forget(nlm, &leaving).map_err(NotMonitored::Catalog)?;
         }
     }
 
@@ -119,15 +119,15 @@ impl Hosts {
 
     /// Forgets the hosts that hold no locks and are owed no notice. Not for the grace period, in
     /// which a host that was told may still reclaim.
-    pub(super) fn tidy(&mut self, state: &Mutex<LockState>) {
+    pub(super) fn tidy(&mut self, nlm: &Nlm) {
         let told = self.owed.iter().filter(|(_, notice)| **notice == Notice::Over);
         let told: Vec<_> = told.map(|(host, _)| Arc::clone(host)).collect();
-        let forgotten = self.forget_told(state, &told).and_then(|()| {
-            let mut locked = lock(state);
-            let idle = locked.monitored.idle();
+        let forgotten = self.forget_told(nlm, &told).and_then(|()| {
+            let mut locked = nlm.state();
+            let idle = locked.beside.monitored.idle();
             let leaving = locked.take_without_locks(&idle);
             drop(locked);
-            self.forget(state, &leaving)
+            self.forget(nlm, &leaving)
         });
         if let Err(error) = forgotten {
             tracing::warn!(%error, "hosts without locks remain monitored");
@@ -135,12 +135,8 @@ impl Hosts {
     }
 
     /// Forgets that these hosts were owed a notice.
-    fn forget_told(
-        &mut self,
-        state: &Mutex<LockState>,
-        told: &[Arc<MonitoredHost>],
-    ) -> Result<(), CatalogError> {
-        let monitored = |host: &&Arc<MonitoredHost>| lock(state).monitored.contains(host);
+    fn forget_told(&mut self, nlm: &Nlm, told: &[Arc<MonitoredHost>]) -> Result<(), CatalogError> {
+        let monitored = |host: &&Arc<MonitoredHost>| nlm.state().beside.monitored.contains(host);
         let rows: Vec<_> = told.iter().filter(|host| !monitored(host)).collect();
         self.remove_rows(rows.into_iter())?;
         for host in told {
@@ -150,16 +146,12 @@ impl Hosts {
     }
 
     /// Forgets hosts that are monitored no longer; they are monitored again if that fails.
-    fn forget(
-        &self,
-        state: &Mutex<LockState>,
-        leaving: &[Arc<MonitoredHost>],
-    ) -> Result<(), CatalogError> {
+    fn forget(&self, nlm: &Nlm, leaving: &[Arc<MonitoredHost>]) -> Result<(), CatalogError> {
         let rows = leaving.iter().filter(|host| !self.owed.contains_key(*host));
         let forgotten = self.remove_rows(rows);
         if forgotten.is_err() {
-            let mut locked = lock(state);
-            leaving.iter().for_each(|host| locked.monitored.insert(host));
+            let mut locked = nlm.state();
+            leaving.iter().for_each(|host| locked.beside.monitored.insert(host));
         }
         forgotten
     }
@@ -191,7 +183,9 @@ fn in_turns<H: Borrow<MonitoredHost>>(hosts: impl IntoIterator<Item = H>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::SystemClock;
     use crate::limits::{MONITORED_HOSTS_MAX, MONITORED_HOSTS_ORIGIN_ONE_IN};
+    use crate::locks::LockDoor;
     use std::collections::BTreeSet;
     use weir_core::{Access, Mono, ObjectKey, VolumeId};
     use weir_nfs::nlm::Host;
@@ -200,7 +194,7 @@ mod tests {
     /// Hosts over a catalogue of their own, and the locks that they hold.
     struct World {
         hosts: Hosts,
-        state: Mutex<LockState>,
+        nlm: Arc<Nlm>,
         catalog: Arc<Catalog>,
         _directory: tempfile::TempDir,
     }
@@ -238,10 +232,10 @@ mod tests {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let catalog = Arc::new(Catalog::open(directory.path()).unwrap());
-            let hosts = Hosts::load(Arc::clone(&catalog)).unwrap();
-            let mut state = LockState::new(NO_LIMITS);
-            state.tables.open(file().volume);
-            Self { hosts, state: Mutex::new(state), catalog, _directory: directory }
+            let locks = Arc::new(LockDoor::new(NO_LIMITS));
+            locks.volume_opened(file().volume);
+            let (nlm, life) = Nlm::open(&catalog, SystemClock::start(), locks).unwrap();
+            Self { hosts: life.hosts, nlm, catalog, _directory: directory }
         }
 
         /// A host asks for a share and gets it, if it is monitored.
@@ -255,27 +249,27 @@ mod tests {
             number: usize,
             reclaim: bool,
         ) -> Result<(), NotMonitored> {
-            self.hosts.monitor(&self.state, row(address, number), reclaim)?;
+            self.hosts.monitor(&self.nlm, row(address, number), reclaim)?;
             let host = host(address, number);
             let share = Share { access: Access::READ, deny: Access::empty() };
-            let mut state = lock(&self.state);
+            let mut state = self.nlm.state();
             state.tables.share(Mono::ZERO, &file(), &owner(&host), share, false).unwrap();
-            state.monitored.settle(&host, true);
+            state.beside.monitored.settle(&host, true);
             Ok(())
         }
 
         fn unlock(&mut self, address: [u8; 4], number: usize) {
-            let mut state = lock(&self.state);
+            let mut state = self.nlm.state();
             state.tables.unshare(&file(), &owner(&host(address, number)));
             state.settle();
         }
 
         fn tidy(&mut self) {
-            self.hosts.tidy(&self.state);
+            self.hosts.tidy(&self.nlm);
         }
 
         fn monitored(&self) -> usize {
-            lock(&self.state).monitored.len()
+            self.nlm.state().beside.monitored.len()
         }
 
         fn rows(&self) -> usize {
@@ -317,7 +311,7 @@ mod tests {
         world.ask(GREEDY, 99_999, true).unwrap();
         let rows = world.catalog.monitored_hosts().unwrap();
         assert!(rows.len() <= most + 2);
-        let state = lock(&world.state);
+        let state = world.nlm.state();
         for host in state.tables.clients().filter_map(Host::of) {
             let there =
                 |row: &MonitoredHost| (row.address, &row.name) == (host.address, &host.name);
@@ -329,13 +323,13 @@ mod tests {
     fn a_host_that_holds_locks_without_our_knowing_is_not_forgotten() {
         let mut world = World::new();
         world.lock(HONEST, 1).unwrap();
-        lock(&world.state).monitored.settle(&host(HONEST, 1), false);
+        world.nlm.state().beside.monitored.settle(&host(HONEST, 1), false);
         world.tidy();
         assert_eq!(world.rows(), 1);
         world.unlock(HONEST, 1);
         world.tidy();
         assert_eq!((world.rows(), world.monitored()), (0, 0));
-        assert!(!lock(&world.state).monitored.any_at(HONEST.into()));
+        assert!(!world.nlm.state().beside.monitored.any_at(HONEST.into()));
     }
 
     #[test]

@@ -145,14 +145,24 @@ impl<P> Outgoing<P> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Sends what is due at `now` into `out`, and gives up what took too long.
-    pub(crate) fn send_due(&mut self, now: Mono, out: &mut Vec<Datagram>) -> Vec<(P, Ended)> {
+    /// Sends what is due at `now` into `out`, and gives up what took too long. A call that is not
+    /// `wanted` any more is dropped without a word.
+    pub(crate) fn send_due(
+        &mut self,
+        now: Mono,
+        out: &mut Vec<Datagram>,
+        wanted: impl Fn(&P) -> bool,
+    ) -> Vec<(P, Ended)> {
         let mut ended = Vec::new();
         while let Some((at, xid)) = self.due.first().copied()
             && at <= now
         {
             self.due.pop_first();
             let Some(mut call) = self.calls.remove(&xid) else { continue };
+            if !wanted(&call.purpose) {
+                self.over(call.target);
+                continue;
+            }
             if now >= call.until {
                 self.over(call.target);
                 ended.push((call.purpose, Ended::Silent { heard: call.heard }));
@@ -232,19 +242,13 @@ impl<P> Pending<P> {
         let mut record = Vec::new();
         if self.target.address.is_ipv4() {
             let protocol = Netid::Udp.protocol();
-            caller.call(
-                &mut record,
-                xid,
-                &Getport(Mapping { program, version, protocol, port: 0 }),
-            );
+            let mapping = Mapping { program, version, protocol, port: 0 };
+            caller.call(&mut record, xid, &Getport(mapping));
         } else {
             let netid = Text(Netid::Udp6.name().as_bytes());
             let (address, owner) = (Text(b""), Text(b""));
-            caller.call(
-                &mut record,
-                xid,
-                &Getaddr(Rpcb { program, version, netid, address, owner }),
-            );
+            let rpcb = Rpcb { program, version, netid, address, owner };
+            caller.call(&mut record, xid, &Getaddr(rpcb));
         }
         record.get(RECORD_MARK_BYTES..).map(<[u8]>::to_vec)
     }
@@ -290,7 +294,7 @@ mod tests {
     /// The only datagram due, as the call it is; nothing may have ended.
     fn sent(outgoing: &mut Outgoing<&'static str>, now: Mono) -> (Call, Datagram) {
         let mut out = Vec::new();
-        assert_eq!(outgoing.send_due(now, &mut out), []);
+        assert_eq!(outgoing.send_due(now, &mut out, |_| true), []);
         let [datagram] = &out[..] else { panic!("{out:?}") };
         (Call::parse(datagram.bytes.clone().into()).unwrap(), datagram.clone())
     }
@@ -341,7 +345,7 @@ mod tests {
         let (mut now, mut times) = (at(0), Vec::new());
         let ended = loop {
             let mut out = Vec::new();
-            let ended = outgoing.send_due(now, &mut out);
+            let ended = outgoing.send_due(now, &mut out, |_| true);
             if !ended.is_empty() {
                 break ended;
             }
@@ -364,8 +368,19 @@ mod tests {
             ports.push(sent(&mut outgoing, now).1.to.port());
         }
         assert_eq!(ports, [700, 700, 700, 111]);
-        let ended = outgoing.send_due(at(61), &mut Vec::new());
+        let ended = outgoing.send_due(at(61), &mut Vec::new(), |_| true);
         assert_eq!(ended, [("purpose", Ended::Silent { heard: true })]);
+    }
+
+    #[test]
+    fn a_call_that_is_not_wanted_any_more_is_not_sent_again() {
+        let mut outgoing = begun();
+        let (ask, _) = sent(&mut outgoing, at(0));
+        outgoing.answer(client(111), &results(ask.xid, &700u32), at(0));
+        sent(&mut outgoing, at(0));
+        let mut out = Vec::new();
+        assert_eq!(outgoing.send_due(at(1), &mut out, |_| false), []);
+        assert_eq!((out, outgoing.next_due(), outgoing.to.total()), (Vec::new(), None, 0));
     }
 
     #[test]
@@ -389,7 +404,7 @@ mod tests {
         assert_eq!((ask.version, ask.procedure), (4, 3));
         outgoing.answer(datagram.to, &results(ask.xid, &Text(b"::2.2.188")), at(0));
         let mut out = Vec::new();
-        let ended = outgoing.send_due(at(0), &mut out);
+        let ended = outgoing.send_due(at(0), &mut out, |_| true);
         assert_eq!(ended, [("told", Ended::Answered(Vec::new()))]);
         assert_eq!(out[0].to, "[::2]:700".parse().unwrap());
         assert_eq!(outgoing.next_due(), None);
@@ -407,8 +422,8 @@ mod tests {
             while outgoing.begin(other(last), &WHAT, 1, at(0), MINUTE).is_ok() {}
         }
         assert_eq!(outgoing.calls.len(), OUTGOING_MAX);
-        outgoing.send_due(at(0), &mut Vec::new());
-        assert_eq!(outgoing.send_due(at(100), &mut Vec::new()).len(), OUTGOING_MAX);
+        outgoing.send_due(at(0), &mut Vec::new(), |_| true);
+        assert_eq!(outgoing.send_due(at(100), &mut Vec::new(), |_| true).len(), OUTGOING_MAX);
         assert_eq!(outgoing.to.total(), 0);
     }
 }

@@ -1,30 +1,31 @@
-//! The locks of all volumes and the hosts that hold them: the state under the one mutex.
+//! The tables of locks together with what NLM must keep in step with them: the hosts that hold
+//! locks, and their state numbers.
 
-use super::counters::LockCounters;
+use super::Proof;
 use super::monitored::Monitored;
-use super::{Proof, Waiter, callbacks};
-use crate::sync::Arc;
+use crate::session::Waiter;
+use crate::sync::{Arc, MutexGuard};
 use std::net::IpAddr;
 use weir_catalog::MonitoredHost;
 use weir_core::Mono;
-use weir_nfs::nlm::{Callback, Delivery, Host, LockManager, Next, Peer, Request};
-use weir_state::{Limits, Tables};
+use weir_nfs::nlm::{Host, LockManager, Peer, Request, Served};
+use weir_state::{Grant, Tables};
 
-pub(super) struct LockState {
-    pub(super) tables: Tables<Waiter>,
+/// The part of the state that is NLM's alone.
+#[derive(Default)]
+pub(super) struct Beside {
     pub(super) monitored: Monitored,
     manager: LockManager,
 }
 
-/// A call that was carried out: its reply, and the calls to make of clients.
-pub(super) type Served = (Vec<u8>, Vec<Callback>);
+/// The whole state, locked. Grants are told once this is dropped.
+pub(super) struct State<'a> {
+    /// Dropped before the tables: who gets them finds this free.
+    pub(super) beside: MutexGuard<'a, Beside>,
+    pub(super) tables: MutexGuard<'a, Tables<Waiter>>,
+}
 
-impl LockState {
-    pub(super) fn new(limits: Limits) -> Self {
-        let (tables, monitored) = (Tables::new(limits), Monitored::default());
-        Self { tables, monitored, manager: LockManager::default() }
-    }
-
+impl State<'_> {
     /// Is a call carried out in a short time and without waiting for the disk?
     pub(super) fn is_quick(
         &self,
@@ -33,7 +34,7 @@ impl LockState {
         request: &Request<'_>,
         proof: Proof,
     ) -> bool {
-        self.manager.is_quick(&self.tables, peer, request, proof)
+        self.beside.manager.is_quick(&self.tables, peer, request, proof)
             && self.to_monitor(now, peer, request, proof).is_none()
     }
 
@@ -52,53 +53,45 @@ impl LockState {
         }
         let Host { address, name } = host;
         let host = MonitoredHost { address, name, local: peer.local };
-        (!self.monitored.contains(&host)).then_some(host)
+        (!self.beside.monitored.contains(&host)).then_some(host)
     }
 
-    /// Carries out a call whose host is monitored, if it is to be.
+    /// Carries out a call whose host is monitored, if it is to be. A lock that may be waited for is
+    /// waited for by `waiter`.
     pub(super) fn serve(
         &mut self,
         now: Mono,
         peer: &Peer,
         request: &Request<'_>,
         proof: Proof,
-        xid: u32,
-        counters: &LockCounters,
-    ) -> Served {
+        waiter: Option<Waiter>,
+    ) -> Served<Waiter> {
         let tables = &mut self.tables;
-        let served = self.manager.serve(tables, now, peer, request, proof, xid);
+        let served = self.beside.manager.serve(tables, now, peer, request, proof, waiter);
         if let Some(host) = request.monitors(peer) {
-            self.monitored.settle(&host, self.tables.has(&host.client()));
+            self.beside.monitored.settle(&host, self.tables.has(&host.client()));
         }
         self.settle();
-        counters.served(request.procedure(), served.status);
-        let calls = served.answer.into_iter().chain(callbacks(served.grants));
-        (served.reply, calls.collect())
+        served
     }
 
     /// The host at `address` says that it restarted.
-    pub(super) fn rebooted(&mut self, address: IpAddr, name: &[u8], state: u32) -> Vec<Callback> {
-        let grants = self.manager.rebooted(&mut self.tables, address, name, state);
-        self.settle();
-        callbacks(grants)
-    }
-
-    /// Takes note of what came of an attempt to make `callback`.
-    pub(super) fn delivered(
+    pub(super) fn rebooted(
         &mut self,
-        callback: Callback,
-        delivery: Delivery<'_>,
-    ) -> (Next, Vec<Callback>) {
-        let (next, grants) = LockManager::delivered(&mut self.tables, callback, delivery);
+        address: IpAddr,
+        name: &[u8],
+        state: u32,
+    ) -> Vec<Grant<Waiter>> {
+        let grants = self.beside.manager.rebooted(&mut self.tables, address, name, state);
         self.settle();
-        (next, callbacks(grants))
+        grants
     }
 
     /// Notes which hosts hold nothing any more.
     pub(super) fn settle(&mut self) {
         for client in self.tables.take_left() {
             if let Some(host) = Host::of(&client) {
-                self.monitored.settle(&host, self.tables.has(&client));
+                self.beside.monitored.settle(&host, self.tables.has(&client));
             }
         }
     }
@@ -112,9 +105,9 @@ impl LockState {
         for host in hosts {
             let known = Host::new(host.address, &host.name);
             if self.tables.has(&known.client()) {
-                self.monitored.settle(&known, true);
+                self.beside.monitored.settle(&known, true);
             } else {
-                self.monitored.remove(host);
+                self.beside.monitored.remove(host);
                 taken.push(Arc::clone(host));
             }
         }

@@ -1,16 +1,15 @@
-//! The part of the lock manager that waits: hosts on disk, calls to clients, notices of a restart,
-//! and the calls that workers do not carry out themselves. Not here: sockets.
+//! The work of the lock thread: hosts on disk, calls to clients, notices of a restart, and the
+//! calls that workers do not carry out themselves. Not here: sockets.
 
 use super::counters::count;
-use super::door::Asked;
 use super::hosts::Hosts;
 use super::monitored::NotMonitored;
 use super::outgoing::{Datagram, Ended, Outgoing, Target, What};
-use super::{LockDoor, Proof};
-use crate::clock::SystemClock;
+use super::{Asked, Nlm, Proof};
 use crate::limits::MONITORED_HOSTS_MAX;
-use crate::sync::{Arc, lock};
-use std::collections::{BTreeMap, VecDeque};
+use crate::session::tell;
+use crate::sync::Arc;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use weir_catalog::MonitoredHost;
@@ -49,9 +48,8 @@ pub(crate) struct Life {
 }
 
 /// The work of the lock thread, without its sockets.
-pub(crate) struct Service {
-    clock: SystemClock,
-    door: Arc<LockDoor>,
+pub(super) struct Service {
+    nlm: Arc<Nlm>,
     hosts: Hosts,
     /// Our NSM state number.
     state: u32,
@@ -65,17 +63,15 @@ pub(crate) struct Service {
     in_grace: bool,
     now: Mono,
     /// Datagrams to send.
-    pub(crate) out: Vec<Datagram>,
+    pub(super) out: Vec<Datagram>,
 }
 
 impl Service {
-    /// The work behind `door` in this `life`. `seed` is a number that nobody can guess.
-    pub(crate) fn new(door: Arc<LockDoor>, life: Life, seed: u32) -> Self {
-        let clock = door.clock;
-        let now = clock.now();
+    /// The work for `nlm` in this `life`. `seed` is a number that nobody can guess.
+    pub(super) fn new(nlm: Arc<Nlm>, life: Life, seed: u32) -> Self {
+        let now = nlm.clock.now();
         let mut service = Self {
-            clock,
-            door,
+            nlm,
             hosts: life.hosts,
             state: life.state,
             outgoing: Outgoing::new(seed),
@@ -102,22 +98,20 @@ impl Service {
     }
 
     fn grace_until(&self) -> Option<Mono> {
-        lock(&self.door.state).tables.grace_until(self.now)
+        self.nlm.locks.tables().grace_until(self.now)
     }
 
     /// Time of the next work for [`Self::tick`].
-    pub(crate) fn next_due(&self) -> Mono {
-        let first = |at: Option<(&(Mono, u64), _)>| at.map(|((at, _), ())| *at);
-        let later = first(self.later.first_key_value().map(|(key, _)| (key, ())));
-        let notice = first(self.notices.first_key_value().map(|(key, _)| (key, ())));
-        let grace = self.grace_until();
-        let all = [later, notice, grace, self.outgoing.next_due()];
+    pub(super) fn next_due(&self) -> Mono {
+        let later = self.later.first_key_value().map(|((at, _), _)| *at);
+        let notice = self.notices.first_key_value().map(|((at, _), _)| *at);
+        let all = [later, notice, self.grace_until(), self.outgoing.next_due()];
         all.into_iter().flatten().fold(self.tidy_at, Mono::min)
     }
 
     /// Does what is due: sends, gives up, tries again, tidies up.
-    pub(crate) fn tick(&mut self) {
-        self.now = self.clock.now();
+    pub(super) fn tick(&mut self) {
+        self.now = self.nlm.clock.now();
         while let Some(entry) = self.notices.first_entry()
             && entry.key().0 <= self.now
         {
@@ -128,9 +122,14 @@ impl Service {
             && entry.key().0 <= self.now
         {
             let callback = entry.remove();
-            self.call_back([callback]);
+            self.call_back(callback);
         }
-        let ended = self.outgoing.send_due(self.now, &mut self.out);
+        // The tables are locked for one call at a time, so that workers find them free.
+        let wanted = |purpose: &Purpose| match purpose {
+            Purpose::Callback(callback) => LockManager::is_due(&self.nlm.locks.tables(), callback),
+            Purpose::Notice(_) => true,
+        };
+        let ended = self.outgoing.send_due(self.now, &mut self.out, wanted);
         for (purpose, ended) in ended {
             self.ended(purpose, &ended);
         }
@@ -148,54 +147,52 @@ impl Service {
     /// Forgets hosts that hold nothing. In the grace period they may still reclaim.
     pub(super) fn tidy(&mut self) {
         if !self.in_grace {
-            self.hosts.tidy(&self.door.state);
+            self.hosts.tidy(&self.nlm);
         }
     }
 
     /// The last act: what a restart need not tell anybody is forgotten.
-    pub(crate) fn stop(mut self) {
+    pub(super) fn stop(mut self) {
         self.tidy();
     }
 
     /// A reply to a call of ours came from `from`.
-    pub(crate) fn answer(&mut self, from: SocketAddr, record: &[u8]) {
-        self.now = self.clock.now();
+    pub(super) fn answer(&mut self, from: SocketAddr, record: &[u8]) {
+        self.now = self.nlm.clock.now();
         if let Some((purpose, ended)) = self.outgoing.answer(from, record, self.now) {
             self.ended(purpose, &ended);
         }
     }
 
     /// Carries out a call, after its host is recorded if need be.
-    pub(crate) fn carry_out(&mut self, asked: Asked) {
-        self.now = self.clock.now();
+    pub(super) fn carry_out(&mut self, asked: Asked) {
+        self.now = self.nlm.clock.now();
         let Asked { call, peer, proof, reply } = asked;
-        let (record, callbacks) = match call.program {
+        let record = match call.program {
             PROGRAM_NSM => self.status_monitor(&call, peer.address),
             _ => self.lock_manager(&call, &peer, proof),
         };
         // Nobody is there any more to take it only at the end of the server.
         let _nobody = reply.send(record);
-        self.call_back(callbacks);
     }
 
-    fn lock_manager(&mut self, call: &Call, peer: &Peer, proof: Proof) -> (Vec<u8>, Vec<Callback>) {
+    fn lock_manager(&mut self, call: &Call, peer: &Peer, proof: Proof) -> Vec<u8> {
         let request = match Request::parse(call) {
             Ok(request) => request,
-            Err(error) => return (reply::error(Vec::new(), call.xid, error), Vec::new()),
+            Err(error) => return reply::error(Vec::new(), call.xid, error),
         };
         let proof = self.monitor(peer, &request, proof);
-        let mut state = lock(&self.door.state);
-        state.serve(self.now, peer, &request, proof, call.xid, &self.door.counters)
+        self.nlm.serve(self.nlm.state(), self.now, peer, &request, proof)
     }
 
     /// Has the host of `request` recorded, if it is to be.
     fn monitor(&mut self, peer: &Peer, request: &Request<'_>, proof: Proof) -> Proof {
-        let host = lock(&self.door.state).to_monitor(self.now, peer, request, proof);
+        let host = self.nlm.state().to_monitor(self.now, peer, request, proof);
         let Some(host) = host else { return proof };
-        let Err(why) = self.hosts.monitor(&self.door.state, host, request.reclaims()) else {
+        let Err(why) = self.hosts.monitor(&self.nlm, host, request.reclaims()) else {
             return proof;
         };
-        count(&self.door.counters.hosts_refused);
+        count(&self.nlm.counters.hosts_refused);
         let peer = peer.address;
         match why {
             NotMonitored::OriginFull => {
@@ -211,63 +208,66 @@ impl Service {
         Err(Status::DENIED_NOLOCKS)
     }
 
-    fn status_monitor(&mut self, call: &Call, address: IpAddr) -> (Vec<u8>, Vec<Callback>) {
+    fn status_monitor(&self, call: &Call, address: IpAddr) -> Vec<u8> {
         let served = nsm::serve(call, self.state, Vec::new());
         if let Some(procedure) = served.refused {
             tracing::info!(peer = %address, ?procedure, "refused a request to monitor a host on behalf of another");
         }
-        let mut callbacks = Vec::new();
         if let Some(notice) = served.notice {
-            let mut state = lock(&self.door.state);
+            let mut state = self.nlm.state();
             // A host without locks is not worth looking for.
-            if state.monitored.any_at(address) || self.hosts.any_at(address) {
+            if state.beside.monitored.any_at(address) || self.hosts.any_at(address) {
                 tracing::info!(peer = %address, state = notice.state, "a host reports a restart");
-                callbacks = state.rebooted(address, notice.name, notice.state);
+                let grants = state.rebooted(address, notice.name, notice.state);
+                drop(state);
+                tell(grants);
             }
         }
-        (served.reply, callbacks)
+        served.reply
     }
 
-    /// Makes these calls of clients, unless they are not due any more.
-    pub(crate) fn call_back(&mut self, callbacks: impl IntoIterator<Item = Callback>) {
-        self.now = self.clock.now();
-        let mut callbacks: VecDeque<Callback> = callbacks.into_iter().collect();
-        while let Some(callback) = callbacks.pop_front() {
-            if !LockManager::is_due(&lock(&self.door.state).tables, &callback) {
-                continue;
-            }
-            let target = Target { address: callback.peer.address, local: callback.peer.local };
-            let args = callback.args.clone();
-            let what = What {
-                program: PROGRAM_NLM,
-                version: nlm::VERSION,
-                procedure: callback.procedure as u32,
-                args: &args,
-                answered: callback.procedure == Procedure::Granted,
-            };
-            let purpose = Purpose::Callback(callback);
-            let begun = self.outgoing.begin(target, &what, purpose, self.now, CALLBACK_PATIENCE);
-            if let Err(Purpose::Callback(callback)) = begun {
-                callbacks.extend(self.delivered(callback, Delivery::NotHeard));
-            }
+    /// Calls a client, unless the call is not due any more.
+    pub(super) fn call_back(&mut self, callback: Callback) {
+        self.now = self.nlm.clock.now();
+        if !LockManager::is_due(&self.nlm.locks.tables(), &callback) {
+            return;
+        }
+        let target = Target { address: callback.peer.address, local: callback.peer.local };
+        let args = callback.args.clone();
+        let what = What {
+            program: PROGRAM_NLM,
+            version: nlm::VERSION,
+            procedure: callback.procedure as u32,
+            args: &args,
+            answered: callback.procedure == Procedure::Granted,
+        };
+        let purpose = Purpose::Callback(callback);
+        let begun = self.outgoing.begin(target, &what, purpose, self.now, CALLBACK_PATIENCE);
+        if let Err(Purpose::Callback(callback)) = begun {
+            self.delivered(callback, Delivery::NotHeard);
         }
     }
 
-    fn delivered(&mut self, callback: Callback, delivery: Delivery<'_>) -> Vec<Callback> {
-        let counters = &self.door.counters;
+    /// Takes note of what came of an attempt to make `callback`. Those who get the lock instead are
+    /// told.
+    fn delivered(&mut self, callback: Callback, delivery: Delivery<'_>) {
+        let counters = &self.nlm.counters;
         count(if matches!(delivery, Delivery::Answered(_)) {
             &counters.called_back
         } else {
             &counters.unheard
         });
         let peer = callback.peer.address;
-        let (next, more) = lock(&self.door.state).delivered(callback, delivery);
+        let mut state = self.nlm.state();
+        let (next, grants) = LockManager::delivered(&mut state.tables, callback, delivery);
+        state.settle();
+        drop(state);
         if let Next::Again(callback) = next {
             tracing::debug!(%peer, "a lock callback to a client will be retried");
             self.serial += 1;
             self.later.insert((self.now + CALLBACK_PAUSE, self.serial), callback);
         }
-        more
+        tell(grants);
     }
 
     fn notify(&mut self, host: Arc<MonitoredHost>) {
@@ -297,8 +297,7 @@ impl Service {
                     Ended::Silent { heard: true } => Delivery::Unknown,
                     Ended::Silent { heard: false } | Ended::Refused => Delivery::NotHeard,
                 };
-                let more = self.delivered(callback, delivery);
-                self.call_back(more);
+                self.delivered(callback, delivery);
             }
             Purpose::Notice(host) => {
                 match ended {

@@ -2,10 +2,12 @@
 //! way to the locks. The handle is proved, the export rules and the file's permissions decide, and
 //! the store is asked whether the file is there.
 
-use super::{managed, rights, rights_on, set_groups};
+use super::super::{managed, rights, rights_on, set_groups};
+use super::{Asked, Message, Nlm, Proof};
 use crate::engine::{Engine, ServedSet};
-use crate::locks::{LockDoor, Proof};
-use crate::sync::Arc;
+use crate::locks::LockCall;
+use crate::session::Waiter;
+use crate::sync::{Arc, oneshot};
 use std::future::{Future, ready};
 use std::pin::Pin;
 use weir_core::access::asks_acl;
@@ -25,7 +27,7 @@ type Proving = Pin<Box<dyn Future<Output = Proof>>>;
 /// Takes up `call`, which is to NLM or NSM and came from `peer`.
 pub(crate) fn lock_call(
     engine: &Engine,
-    door: &Arc<LockDoor>,
+    nlm: &Arc<Nlm>,
     served: &ServedSet,
     call: Call,
     peer: Peer,
@@ -41,13 +43,33 @@ pub(crate) fn lock_call(
         Some(Err(status)) => (None, refused(status)),
         None => (None, refused(Status::FAILED)),
     };
-    let Some(place) = door.begin(peer.address, file) else {
+    let Some(place) = nlm.locks.begin(peer.address, file) else {
         return fail(AcceptError::SystemError);
     };
+    let nlm = Arc::clone(nlm);
     Box::pin(async move {
         let proof = proving.await;
-        place.carry_out(call, peer, proof).await
+        carry_out(&nlm, &place, call, peer, proof).await
     })
+}
+
+/// Carries out `call` when the turn of its `place` comes, here or on the lock thread, and gives the
+/// reply record.
+pub(super) async fn carry_out(
+    nlm: &Nlm,
+    place: &LockCall<Waiter>,
+    call: Call,
+    peer: Peer,
+    proof: Proof,
+) -> Vec<u8> {
+    place.turn().await;
+    if let Some(reply) = nlm.try_now(&call, &peer, proof) {
+        return reply;
+    }
+    let (xid, (sender, receiver)) = (call.xid, oneshot::channel());
+    let asked = Asked { call, peer, proof, reply: sender };
+    nlm.inbox.post(Message::Call(Box::new(asked)));
+    receiver.await.unwrap_or_else(|_| reply::error(Vec::new(), xid, AcceptError::SystemError))
 }
 
 fn target(call: &Call) -> Result<Option<Target<'_>>, AcceptError> {

@@ -1,21 +1,26 @@
-//! Calls through the door, with the lock thread played by the test.
+//! Calls to the lock manager, with the lock thread played by the test.
 
+use super::calls::carry_out;
+use super::service::Service;
 use super::*;
-use crate::locks::Service;
+use crate::locks::LockDoor;
 use crate::sync::{AtomicUsize, Ordering};
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use weir_core::{ObjectKey, Shared};
 use weir_nfs::client::{Caller, NlmLock, NlmUnlock, RemoteCall, Reply};
 use weir_nfs::nlm::Status;
 use weir_nfs::nlm::wire::{CallerName, Lock, LockArgs, NetObj, UnlockArgs};
+use weir_nfs::rpc::reply;
+use weir_nfs::xdr::Encode;
+use weir_state::Limits;
 
 /// The volume of all files.
 const VOLUME: VolumeId = VolumeId(1);
 
 struct World {
-    door: Arc<LockDoor>,
+    nlm: Arc<Nlm>,
     service: Service,
     catalog: Arc<Catalog>,
     _directory: tempfile::TempDir,
@@ -67,11 +72,11 @@ impl World {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let catalog = Arc::new(Catalog::open(directory.path()).unwrap());
-        let (clock, inbox) = (SystemClock::start(), Inbox::new().unwrap());
-        let (door, life) = LockDoor::open(&catalog, clock, inbox).unwrap();
-        door.volume_opened(VOLUME);
-        let service = Service::new(Arc::clone(&door), life, 7);
-        Self { door, service, catalog, _directory: directory }
+        let locks = Arc::new(LockDoor::new(Limits::SERVER));
+        locks.volume_opened(VOLUME);
+        let (nlm, life) = Nlm::open(&catalog, SystemClock::start(), locks).unwrap();
+        let service = Service::new(Arc::clone(&nlm), life, 7);
+        Self { nlm, service, catalog, _directory: directory }
     }
 
     /// Begins a call of the host 10.0.0.`last` about file `number`.
@@ -80,8 +85,9 @@ impl World {
         let mut record = Vec::new();
         Caller::none().call(&mut record, 7, args);
         let call = Call::parse(Shared::from(record).skip(4)).unwrap();
-        let place = self.door.begin(peer.address, Some(file(number))).unwrap();
-        let reply = Box::pin(place.carry_out(call, peer, Ok(file(number))));
+        let (nlm, file) = (Arc::clone(&self.nlm), file(number));
+        let place = nlm.locks.begin(peer.address, Some(file)).unwrap();
+        let reply = Box::pin(async move { carry_out(&nlm, &place, call, peer, Ok(file)).await });
         Awaited { reply, woken: Arc::default() }
     }
 
@@ -101,16 +107,16 @@ impl World {
     /// Does the work of the lock thread. Gives the number of calls and callbacks that it got.
     fn run_thread(&mut self) -> (usize, usize) {
         let (mut messages, mut calls, mut callbacks) = (Vec::new(), 0, 0);
-        self.door.inbox.take(&mut messages);
+        self.nlm.inbox.take(&mut messages);
         for message in messages {
             match message {
                 Message::Call(asked) => {
                     calls += 1;
                     self.service.carry_out(*asked);
                 }
-                Message::CallBack(due) => {
-                    callbacks += due.len();
-                    self.service.call_back(due);
+                Message::CallBack(callback) => {
+                    callbacks += 1;
+                    self.service.call_back(callback);
                 }
                 Message::Wake(_) | Message::RollCall(_) => {}
             }
@@ -127,7 +133,7 @@ impl World {
     }
 
     fn held(&self) -> u64 {
-        self.door.totals().held
+        self.nlm.totals().held
     }
 }
 
@@ -143,7 +149,7 @@ fn only_the_first_lock_of_a_host_waits_for_the_disk() {
     assert_eq!(world.lock(1, 2, false).poll(), Some(Status::GRANTED));
     assert_eq!(world.unlock(1, 2).poll(), Some(Status::GRANTED));
     assert_eq!(world.run_thread(), (0, 0));
-    let totals = world.door.totals();
+    let totals = world.nlm.totals();
     assert_eq!((totals.held, totals.hosts, totals.granted), (1, 1, 2));
 }
 
@@ -174,10 +180,10 @@ fn a_worker_hands_a_call_over_while_another_thread_has_the_locks() {
     let mut world = World::new();
     world.lock_first(1, 1);
     let mut unlock = world.unlock(1, 1);
-    let door = Arc::clone(&world.door);
-    let state = lock(&door.state);
+    let nlm = Arc::clone(&world.nlm);
+    let tables = nlm.locks.tables();
     assert_eq!(unlock.poll(), None);
-    drop(state);
+    drop(tables);
     assert_eq!(world.run_thread(), (1, 0));
     assert_eq!((unlock.poll(), world.held()), (Some(Status::GRANTED), 0));
 }
@@ -215,6 +221,30 @@ fn a_client_that_knows_of_its_lock_is_not_called_back() {
 }
 
 #[test]
+fn a_callback_under_way_is_not_sent_again_once_its_grant_is_settled() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    world.lock_first(2, 2);
+    let mut waits = world.lock(2, 1, true);
+    assert_eq!((waits.poll(), world.run_thread()), (None, (1, 0)));
+    assert_eq!(waits.poll(), Some(Status::BLOCKED));
+    drop(waits);
+    assert_eq!(world.unlock(1, 1).poll(), Some(Status::GRANTED));
+    assert_eq!(world.run_thread(), (0, 1));
+    world.service.tick();
+    let [ask] = &std::mem::take(&mut world.service.out)[..] else { panic!("nobody is asked") };
+    let xid = Call::parse(ask.bytes.clone().into()).unwrap().xid;
+    // The client asks again by itself, and unlocks, before its portmapper tells the port.
+    assert_eq!(world.lock(2, 1, true).poll(), Some(Status::GRANTED));
+    assert_eq!(world.unlock(2, 1).poll(), Some(Status::GRANTED));
+    let mut port = reply::begin(Vec::new(), xid);
+    700u32.encode(&mut port);
+    world.service.answer(ask.to, &reply::finish(port)[4..]);
+    world.service.tick();
+    assert_eq!(world.service.out, []);
+}
+
+#[test]
 fn a_host_that_was_forgotten_is_recorded_before_its_next_lock() {
     let mut world = World::new();
     world.lock_first(1, 1);
@@ -231,9 +261,10 @@ fn a_host_that_was_forgotten_is_recorded_before_its_next_lock() {
 fn a_volume_that_is_gone_takes_no_locks() {
     let mut world = World::new();
     world.lock_first(1, 1);
-    world.door.volume_gone(VOLUME);
+    world.nlm.locks.volume_gone(VOLUME);
+    world.nlm.volume_gone();
     assert_eq!(world.held(), 0);
     assert_eq!(world.lock(1, 1, false).poll(), Some(Status::STALE_FH));
     world.service.tidy();
-    assert_eq!(world.door.totals().hosts, 0);
+    assert_eq!(world.nlm.totals().hosts, 0);
 }

@@ -1,12 +1,10 @@
 //! The lock thread: waits for the messages of workers, for datagrams and for the time, and does
-//! what workers may not wait for. What it does is in [`crate::locks`]; nothing else imports this
-//! module.
+//! what workers may not wait for. What it does is in [`super::service`].
 
-use crate::clock::SystemClock;
+use super::service::Service;
+use super::{Life, LockReply, Message, Nlm, lock_call};
 use crate::engine::{Engine, View};
-use crate::locks::{LockDoor, Message, Service};
-use crate::session::rpc::udp::{self, Asked, Datagrams, Incoming};
-use crate::session::{LockReply, lock_call};
+use crate::session::rpc::udp::{self, Asked, Datagrams, Incoming, Sockets};
 use crate::stop::Stop;
 use crate::sync::Arc;
 use crate::worker::Tasks;
@@ -19,9 +17,8 @@ use weir_core::Clock;
 /// The lock manager with its sockets.
 pub(crate) struct LockThread {
     engine: Arc<Engine>,
-    clock: SystemClock,
     view: View,
-    door: Arc<LockDoor>,
+    nlm: Arc<Nlm>,
     datagrams: Datagrams,
     /// Calls in datagrams that wait for something.
     calls: Tasks<LockReply, Sender, Message>,
@@ -39,16 +36,20 @@ struct Sender {
 }
 
 impl LockThread {
-    /// Serves what comes by `door` and in `datagrams` by `service`.
+    /// Serves what comes to `nlm` and to `sockets` in this `life`. `seed` is a number that nobody
+    /// can guess.
     pub(crate) fn new(
         engine: Arc<Engine>,
-        door: Arc<LockDoor>,
-        datagrams: Datagrams,
-        service: Service,
+        nlm: Arc<Nlm>,
+        life: Life,
+        sockets: Sockets,
+        seed: u32,
     ) -> Self {
-        let (clock, view) = (engine.clock, engine.view());
-        let calls = Tasks::new(Arc::clone(&door.inbox), clock, Message::Wake);
-        Self { engine, clock, view, door, datagrams, calls, service }
+        let view = engine.view();
+        let calls = Tasks::new(Arc::clone(&nlm.inbox), nlm.clock, Message::Wake);
+        let datagrams = Datagrams::new(Arc::clone(&engine), sockets);
+        let service = Service::new(Arc::clone(&nlm), life, seed);
+        Self { engine, view, nlm, datagrams, calls, service }
     }
 
     /// Serves until `stop`.
@@ -58,11 +59,11 @@ impl LockThread {
     pub(crate) fn run(mut self, stop: &Stop) -> std::io::Result<()> {
         let (mut messages, mut incoming) = (Vec::new(), Vec::new());
         while self.wait(stop)? {
-            self.door.inbox.take(&mut messages);
+            self.nlm.inbox.take(&mut messages);
             for message in messages.drain(..) {
                 match message {
                     Message::Call(asked) => self.service.carry_out(*asked),
-                    Message::CallBack(callbacks) => self.service.call_back(callbacks),
+                    Message::CallBack(callback) => self.service.call_back(callback),
                     Message::Wake(slot) => {
                         if let Some((reply, sender)) = self.calls.wake(slot) {
                             self.reply(reply, sender);
@@ -91,7 +92,7 @@ impl LockThread {
     fn begin(&mut self, asked: Asked) {
         let Asked { call, peer, from, bytes } = asked;
         let sender = Sender { from, local: peer.local, bytes, xid: call.xid };
-        let reply = lock_call(&self.engine, &self.door, self.view.load(), call, peer);
+        let reply = lock_call(&self.engine, &self.nlm, self.view.load(), call, peer);
         if let Some((reply, sender)) = self.calls.start(reply, sender, |_| {}) {
             self.reply(reply, sender);
         }
@@ -104,12 +105,12 @@ impl LockThread {
 
     /// Sleeps until something is to be done; `false` to end.
     fn wait(&self, stop: &Stop) -> std::io::Result<bool> {
-        let wait = self.service.next_due().since(self.clock.now());
+        let wait = self.service.next_due().since(self.nlm.clock.now());
         // Rounded up, so that it is not too early again and again.
         let wait = Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(0) + 1);
         let timeout = Timespec::try_from(wait).ok();
         let mut watched = vec![PollFd::new(stop, PollFlags::IN)];
-        watched.push(PollFd::new(&*self.door.inbox, PollFlags::IN));
+        watched.push(PollFd::new(&*self.nlm.inbox, PollFlags::IN));
         watched.extend(self.datagrams.sockets().map(|socket| PollFd::new(socket, PollFlags::IN)));
         match poll(&mut watched, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
