@@ -258,8 +258,9 @@ impl Session {
     /// Notes that `request` has to wait at its gate. False if the request is to be dropped, because
     /// the same is under way.
     pub(crate) fn waits(&self, request: &mut Request) -> bool {
+        let (class, connection) = (request.class, request.connection);
         match (self, &mut request.job) {
-            (Self::Rpc(session), Job::Rpc(job)) => session.waits(job, request.connection),
+            (Self::Rpc(session), Job::Rpc(job)) => session.waits(job, class, connection),
             #[cfg(test)]
             _ => true,
         }

@@ -140,8 +140,8 @@ impl Worker {
                     token => self.ready(token, flags),
                 }
             }
-            self.park_parts();
             self.state.catch_up();
+            self.park_parts();
             self.state.gates.poll_due(self.state.now);
             self.hand_out();
             self.state.round.requests_max = ROUND_REQUESTS_ORIGIN_MAX;
@@ -202,7 +202,13 @@ impl Worker {
         Ok(())
     }
 
-    fn take_events(&self, into: &mut Vec<Event>, wait: Option<Timespec>) -> std::io::Result<()> {
+    fn take_events(
+        &mut self,
+        into: &mut Vec<Event>,
+        wait: Option<Timespec>,
+    ) -> std::io::Result<()> {
+        // Else the time asleep would be part of their latency.
+        self.state.catch_up();
         match epoll::wait(&self.epoll, spare_capacity(into), wait.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

@@ -219,6 +219,7 @@ impl WorkerState {
 
     /// Returns the charge of an entry whose connection is gone since its gate released it.
     pub(super) fn released_to_nobody(&mut self, released: Released) {
+        self.catch_up();
         let Released { ticket, charged, charged_at } = released;
         match ticket.request {
             GateEntry::Request(request) => {

@@ -298,6 +298,7 @@ impl WorkerState {
 
     /// Cleans up after a connection that is gone. Requests of it that are in flight go on.
     pub(super) fn forget(&mut self, mut conn: Conn) {
+        self.catch_up();
         for volume in conn.parked.volumes().chain(conn.stopped) {
             if let Some(mounted) = self.view.load().by_id(volume) {
                 mounted.volume.gate.cancel(conn.id, self.now, &mut self.gates.resumed);

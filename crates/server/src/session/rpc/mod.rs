@@ -30,7 +30,7 @@ use crate::session::rpc::drc::{Clients, DrcClient, client_at};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use weir_core::{CallId, Clock, Groups, Mono, VolumeId};
+use weir_core::{CallId, Clock, Groups, Mono, OpClass, VolumeId};
 use weir_nfs::rpc::{Credential, Deframer, Step};
 use weir_qos::ClientKey;
 use weir_store::StoreControl;
@@ -78,13 +78,14 @@ impl RpcSession {
         self.deframer.held()
     }
 
-    /// Gives the READ or WRITE of `job`, which waits for its contract, its place among the client's
-    /// calls. False if the same call is under way.
-    pub(super) fn waits(&self, job: &mut RpcJob, connection: ConnId) -> bool {
+    /// Gives the call of `job`, which is of `class` and waits at the gate, its place among the
+    /// client's calls. False if the same call is under way.
+    pub(super) fn waits(&self, job: &mut RpcJob, class: OpClass, connection: ConnId) -> bool {
         if job.entry.is_some() {
             return true;
         }
-        let entry = self.drc.wait(self.drc.fingerprints().of_data(&job.call), connection);
+        let key = self.drc.fingerprints().of_waiting(&job.call, class);
+        let entry = self.drc.wait(key, connection);
         entry.is_some_and(|entry| {
             job.entry = entry;
             true

@@ -152,9 +152,9 @@ impl DrcClient {
 enum Kind {
     /// A non-idempotent call that is being executed.
     NonIdempotent,
-    /// A throttled READ or WRITE.
+    /// An idempotent call, or a WRITE, that waits at the gate.
     Queued,
-    /// A READ or WRITE that is being executed.
+    /// Such a call that is being executed.
     Started,
     /// Answered or abandoned.
     Ended,

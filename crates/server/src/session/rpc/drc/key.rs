@@ -1,16 +1,18 @@
 //! The key by which a retransmitted call is recognized.
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use weir_core::CallId;
+use weir_core::limits::HANDLE_BYTES_MAX;
+use weir_core::{CallId, OpClass};
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::{PROGRAM_NFS, v3};
 use weir_qos::ClientKey;
 
-/// Bytes of the arguments in the fingerprint of a non-idempotent call: all of them.
+/// Bytes of the arguments in the fingerprint of a call that is neither READ nor WRITE: all of them.
 const ARGS_HEAD: usize = 128 << 10;
 
-/// Bytes of the arguments in the fingerprint of a READ or WRITE: file, offset and length.
-const DATA_HEAD: usize = 64;
+/// Bytes of the arguments in the fingerprint of a READ or WRITE: file handle with its length,
+/// offset and count (RFC 1813 §3.3.6, §3.3.7).
+const DATA_HEAD: usize = 4 + HANDLE_BYTES_MAX + 8 + 4;
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -52,7 +54,16 @@ impl Fingerprints {
         Self { seed }
     }
 
-    /// The key of a call that names things or sets attributes.
+    /// The key of a call that waits at the gate. Its reply goes to every connection with the same
+    /// key, so all of the arguments count, but for the data of a WRITE.
+    pub(crate) fn of_waiting(self, call: &Call, class: OpClass) -> CallKey {
+        match class {
+            OpClass::Read | OpClass::Write => self.of_data(call),
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => self.of(call),
+        }
+    }
+
+    /// The key of a call of which all arguments count.
     pub(crate) fn of(self, call: &Call) -> CallKey {
         self.key(call, ARGS_HEAD)
     }
@@ -181,6 +192,30 @@ mod tests {
                 args[at] = 4;
                 assert_ne!(base, fingerprints.of(&call(1, 8, 0, &args)), "byte {at} of {len}");
             }
+        }
+    }
+
+    #[test]
+    fn names_that_differ_at_their_end_have_different_keys_while_their_calls_wait() {
+        let fingerprints = Fingerprints::new(7);
+        let lookup = |last: u8| {
+            let mut args = vec![5; 200];
+            args[199] = last;
+            fingerprints.of_waiting(&call(1, 3, 0, &args), OpClass::Metadata)
+        };
+        assert_eq!(lookup(1), lookup(1));
+        assert_ne!(lookup(1), lookup(2));
+    }
+
+    #[test]
+    fn the_offset_behind_the_longest_handle_counts() {
+        let fingerprints = Fingerprints::new(7);
+        for at in [0, 4 + HANDLE_BYTES_MAX, DATA_HEAD - 1] {
+            let mut args = vec![0; 4 + HANDLE_BYTES_MAX + 8 + 4];
+            let base = fingerprints.of_waiting(&call(1, 6, 0, &args), OpClass::Read);
+            args[at] = 1;
+            let other = fingerprints.of_waiting(&call(1, 6, 0, &args), OpClass::Read);
+            assert_ne!(base, other, "byte {at}");
         }
     }
 

@@ -5,10 +5,10 @@
 //!
 //! - Non-idempotent calls (CREATE, REMOVE, RENAME …) have an entry while they are executed, and
 //!   their replies are cached.
-//! - The replies to READ and WRITE are not cached. But while a READ is throttled, or a WRITE waits
-//!   for the disk, a retransmission is dropped: an old WRITE must not be executed after the client
-//!   has received its reply and written newer data.
-//! - All other calls are executed again.
+//! - The replies to all other calls are not cached. But while such a call waits at the gate, or a
+//!   WRITE waits for the disk, a retransmission is dropped or gets the same reply: an old WRITE
+//!   must not be executed after the client has received its reply and written newer data.
+//!   Otherwise it is executed again.
 //!
 //! The cache is in memory. Volumes keep a record of the calls that changed names, from which the
 //! next process fills the cache. The table has no clock. `limits.rs` has the bounds, and what

@@ -182,6 +182,8 @@ impl Service {
             Err(error) => return reply::error(Vec::new(), call.xid, error),
         };
         let proof = self.monitor(peer, &request, proof);
+        // The disk may have taken longer than what was left of the grace period.
+        self.now = self.nlm.clock.now();
         self.nlm.serve(self.nlm.state(), self.now, peer, &request, proof)
     }
 
