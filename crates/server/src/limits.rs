@@ -1,5 +1,7 @@
-//! Every bound of the data plane, with what happens when it is reached. Not here: the configurable
-//! bounds on connections, whose defaults are in `weir_control`.
+//! Every bound of the data plane, with what happens when it is reached.
+//!
+//! Not here: bounds that are configured, on connections and on the memory of waiting requests
+//! (`parked_total_mib`). Beyond the latter a request that would have to wait is answered "busy".
 
 use std::time::Duration;
 use weir_core::limits::IO_BYTES_MAX;

@@ -154,7 +154,8 @@ impl<W> Tables<W> {
 
     /// The client does not want what was granted, or can't have heard of it: its owner holds again
     /// what it held before. Nothing happens if the grant was settled otherwise by now: the owner
-    /// has locked or unlocked some of it since, so it knows.
+    /// has locked or unlocked some of it since, so it knows. (A client of several threads may know
+    /// it by another thread.)
     ///
     /// A client that may have heard of the grant, and only its answer got lost, goes on in the
     /// belief that it holds the lock: that is [`Self::taken`].

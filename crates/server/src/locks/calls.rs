@@ -1,4 +1,4 @@
-//! The calls under way to the lock manager: how many there are, and their order.
+//! The calls under way that ask for locks: how many there are, and their order.
 
 use crate::limits::{LOCK_CALLS_MAX, LOCK_CALLS_ORIGIN_MIN, LOCK_CALLS_ORIGIN_ONE_IN};
 use std::collections::{BTreeMap, HashMap};

@@ -105,7 +105,7 @@ pub(crate) enum Begun {
     Nothing,
     /// This reply is to be sent.
     Reply(Vec<u8>),
-    /// The reply is to be sent once it is there, as [`Prepared::Reply`]. The lock manager bounds
+    /// The reply is to be sent once it is there, as [`Prepared::Reply`]. The session bounds
     /// how many replies are awaited.
     Await(Preparation),
     /// This request is to go through the gate of its volume.
