@@ -7,17 +7,28 @@ use weir_core::{Clock, Mono};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemClock {
     origin: Instant,
+    /// The time at which the clock stands still, in tests that move time themselves.
+    #[cfg(all(test, feature = "schedules"))]
+    pub(crate) stands_at: Option<Mono>,
 }
 
 impl SystemClock {
     /// A clock that reads zero now.
     pub(crate) fn start() -> Self {
-        Self { origin: Instant::now() }
+        Self {
+            origin: Instant::now(),
+            #[cfg(all(test, feature = "schedules"))]
+            stands_at: None,
+        }
     }
 }
 
 impl Clock for SystemClock {
     fn now(&self) -> Mono {
+        #[cfg(all(test, feature = "schedules"))]
+        if let Some(at) = self.stands_at {
+            return at;
+        }
         Mono(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }
