@@ -220,15 +220,19 @@ fn run_checks() -> Result<Tally> {
 }
 
 /// The workspace's tests, and then those that explore the schedules of threads: with the feature
-/// `schedules` atomics work in these tests only.
+/// `schedules` atomics and locks work in these tests only.
 fn run_workspace() -> Result<Tally> {
     let mut command = Command::new("cargo");
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     let mut tally = count_lines(&mut command, cargo_line)?;
-    let mut schedules = Command::new("cargo");
-    schedules.args(["test", "--package=weir-qos", "--test=schedules", "--features=schedules"]);
-    schedules.args(["--locked", "--no-fail-fast"]);
-    tally += count_lines(&mut schedules, cargo_line)?;
+    let qos = ["--package=weir-qos", "--test=schedules"];
+    let server = ["--package=weir-server", "--lib"];
+    for (package, only) in [(qos, None), (server, Some("worker::schedules"))] {
+        let mut schedules = Command::new("cargo");
+        schedules.arg("test").args(package).args(["--features=schedules", "--locked"]);
+        schedules.arg("--no-fail-fast").args(only);
+        tally += count_lines(&mut schedules, cargo_line)?;
+    }
     Ok(tally)
 }
 

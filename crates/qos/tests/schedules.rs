@@ -151,7 +151,7 @@ mod schedules {
         }
     }
 
-    fn arrivals(iops: Option<u64>) {
+    fn arrivals(iops: Option<u64>) -> Arc<Volume> {
         let volume = Volume::new(iops);
         let threads = [1, 2].map(|client| {
             let volume = Arc::clone(&volume);
@@ -160,16 +160,20 @@ mod schedules {
         for thread in threads {
             thread.join().unwrap();
         }
-        volume.finish(8);
+        volume
     }
 
     #[test]
     fn no_parked_request_is_forgotten() {
-        explore(|| arrivals(None));
+        explore(|| {
+            let volume = arrivals(None);
+            assert_eq!(volume.went.load(Ordering::SeqCst), AT_ONCE, "those that may go at once");
+            volume.finish(8);
+        });
     }
 
     #[test]
     fn no_parked_request_is_forgotten_where_operations_are_counted_too() {
-        explore(|| arrivals(Some(RATE / 2)));
+        explore(|| arrivals(Some(RATE / 2)).finish(8));
     }
 }

@@ -1,10 +1,40 @@
 //! The only place of the data plane that reads a clock.
 
+#[cfg(all(test, feature = "schedules"))]
+pub(crate) use standing::SystemClock;
 use std::time::{SystemTime, UNIX_EPOCH};
+#[cfg(not(all(test, feature = "schedules")))]
 pub(crate) use weir_control::SystemClock;
 
 /// Seconds since 1970, for replies that carry the time of day.
 pub(crate) fn seconds_since_1970() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// The clock of tests that explore schedules, and move time themselves.
+#[cfg(all(test, feature = "schedules"))]
+mod standing {
+    use weir_core::{Clock, Mono};
+
+    /// A clock that can stand still.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct SystemClock {
+        running: weir_control::SystemClock,
+        /// The time at which the clock stands still.
+        pub(crate) stands_at: Option<Mono>,
+    }
+
+    impl SystemClock {
+        /// A clock that reads zero now, and runs.
+        pub(crate) fn start() -> Self {
+            Self { running: weir_control::SystemClock::start(), stands_at: None }
+        }
+    }
+
+    impl Clock for SystemClock {
+        fn now(&self) -> Mono {
+            self.stands_at.unwrap_or_else(|| self.running.now())
+        }
+    }
 }

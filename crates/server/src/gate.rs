@@ -201,8 +201,11 @@ impl<T: Queued> Gate<T> {
     }
 
     /// Whether a timer for `at` has to be set: not if an earlier one is.
+    ///
+    /// Under the lock: noted at a pool that the volume leaves meanwhile, or at the volume while it
+    /// joins one, the timer would never fire there, and no later one would be set.
     pub(crate) fn arm(&self, at: Mono) -> bool {
-        self.with_poller(|poller| poller.arm(at))
+        self.locked(|member, _| member.poller().unwrap_or(&self.poller).arm(at))
     }
 
     /// Notes that the timer for `at` fired.

@@ -1,8 +1,18 @@
-//! The one door to locks and shared state in this crate, so that another implementation (one that
-//! explores schedules, say) can be put behind it. Nothing else imports `std::sync`.
+//! The one door to locks and shared state in this crate. Nothing else imports `std::sync`. With the
+//! feature `schedules`, which only tests set, a scheduler that explores interleavings is behind it
+//! for atomics and locks.
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+#[cfg(feature = "schedules")]
+pub(crate) use shuttle::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
+};
+pub(crate) use std::sync::{Arc, OnceLock, Weak};
+#[cfg(not(feature = "schedules"))]
+pub(crate) use std::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
+};
 pub(crate) use tokio::sync::{mpsc, oneshot};
 
 use std::sync::TryLockError;

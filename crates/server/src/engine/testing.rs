@@ -22,6 +22,22 @@ static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
 
 /// A volume in `directory`, which does not exist yet.
 pub(crate) fn served(directory: &Path, gate: VolumeGate) -> ServedVolume {
+    let workers = Arc::new(Workers::new(&[], SystemClock::start()));
+    served_by(&workers, store(directory), gate)
+}
+
+/// A volume over `store` that `workers` serve.
+pub(crate) fn served_by(
+    workers: &Arc<Workers>,
+    store: VolumeStore,
+    gate: VolumeGate,
+) -> ServedVolume {
+    let stats = Stats::new(workers.count().max(1), false);
+    ServedVolume::new(gate.id(), store, gate, stats, Arc::clone(workers))
+}
+
+/// The store of a volume in `directory`, which does not exist yet.
+pub(crate) fn store(directory: &Path) -> VolumeStore {
     let options = Options {
         quota_bytes: 1 << 30,
         namespace_durability: Durability::Process,
@@ -30,9 +46,7 @@ pub(crate) fn served(directory: &Path, gate: VolumeGate) -> ServedVolume {
         descriptors: Descriptors::new(1024),
         pool: Arc::clone(POOL.get_or_init(|| Pool::new(16).unwrap())),
     };
-    let store = VolumeStore::open_local(directory, &options).unwrap();
-    let workers = Arc::new(Workers::new(&[], SystemClock::start()));
-    ServedVolume::new(gate.id(), store, gate, Stats::new(1, false), workers)
+    VolumeStore::open_local(directory, &options).unwrap()
 }
 
 /// A READ or WRITE of `bytes`, of the client 1 on the connection 1.

@@ -15,6 +15,9 @@ mod operations;
 mod part;
 mod receive;
 mod request;
+#[cfg(test)]
+#[cfg(feature = "schedules")]
+mod schedules;
 mod send;
 mod spin;
 mod state;
