@@ -196,7 +196,7 @@ impl<T: Queued> Gate<T> {
     }
 
     /// The worker that owns the timer of the gate, and is notified of changes of the contract.
-    pub(crate) fn pumper(&self) -> usize {
+    pub(crate) fn timer_worker(&self) -> usize {
         self.with_poller(Poller::owner)
     }
 
@@ -238,7 +238,7 @@ impl<T: Queued> Gate<T> {
         lock(&self.waiting).queue.ceiling()
     }
 
-    /// Puts another ceiling of files in force for the next decision, or none. Pump it afterwards.
+    /// Puts another ceiling of files in force for the next decision, or none. Poll it afterwards.
     pub(crate) fn set_file_ceiling(&self, ceiling: Option<Ceiling>, now: Mono) {
         self.locked(|member, waiting| {
             waiting.queue.set_ceiling(ceiling, &self.meters, now);
@@ -247,7 +247,7 @@ impl<T: Queued> Gate<T> {
         });
     }
 
-    /// Makes the volume share the budget of a pool from now on, or of none. Pump the pool
+    /// Makes the volume share the budget of a pool from now on, or of none. Poll the pool
     /// afterwards, and the volume itself if the result is true, which means that it left a pool.
     /// Called by one thread at a time.
     pub(crate) fn set_share(
@@ -452,7 +452,7 @@ impl<T: Queued> Gate<T> {
 
     /// Releases all requests that may go now, including those of other volumes with which this one
     /// shares a budget; returns the time of the next poll, if requests still wait.
-    pub(crate) fn pump(
+    pub(crate) fn poll(
         &self,
         now: Mono,
         released: &mut Vec<Released<T>>,
@@ -466,7 +466,7 @@ impl<T: Queued> Gate<T> {
             })
         });
         let pool = self.pool.load_full();
-        own.unwrap_or_else(|| pool.and_then(|pool| pool.pump(now, released, resumed)))
+        own.unwrap_or_else(|| pool.and_then(|pool| pool.poll(now, released, resumed)))
     }
 
     /// Releases the next request, if this volume and the `budget` of its pool admit it.

@@ -363,7 +363,7 @@ impl Plane for Engine {
             self.retire(&gone.volume);
         }
         for (worker, gate) in sharing.values().filter_map(|pool| pool.door()) {
-            self.post(worker, Message::Pump(gate));
+            self.post(worker, Message::Poll(gate));
         }
         failed.map_or(Ok(()), Err)
     }

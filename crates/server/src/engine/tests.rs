@@ -43,7 +43,7 @@ fn who_floods_one_file_stops_nobody_else() {
         let full =
             gate.park(request, Some(Arc::default()), Mono(now)).is_ok_and(|parked| parked.full);
         now += SECOND / 100;
-        gate.pump(Mono(now), &mut released, &mut resumed);
+        gate.poll(Mono(now), &mut released, &mut resumed);
         if full {
             break;
         }
@@ -64,10 +64,10 @@ fn who_floods_one_file_stops_nobody_else() {
     // The first goes on when a quarter of what it may have waiting is free.
     released.clear();
     let from = now;
-    let mut next = gate.pump(Mono(now), &mut released, &mut resumed);
+    let mut next = gate.poll(Mono(now), &mut released, &mut resumed);
     while resumed.is_empty() {
         now = next.unwrap().0;
-        next = gate.pump(Mono(now), &mut released, &mut resumed);
+        next = gate.poll(Mono(now), &mut released, &mut resumed);
     }
     assert!(now - from >= 10 * SECOND, "{} ns", now - from);
     assert!(released.iter().any(|one| one.ticket.request.connection().token == 2), "meanwhile");

@@ -55,7 +55,7 @@ impl Workers {
 
     /// Has the worker that polls `gate` poll it now.
     pub(crate) fn poll(&self, gate: &Arc<VolumeGate>) {
-        self.post(gate.pumper(), Message::Pump(Arc::clone(gate)));
+        self.post(gate.timer_worker(), Message::Poll(Arc::clone(gate)));
     }
 
     /// Counts a new connection from `origin`, and chooses its worker: the one with the fewest

@@ -83,7 +83,7 @@ struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Send(u64),
-    Pump(usize),
+    Poll(usize),
     Done(usize),
     Flush(u64),
     Reset(u64),
@@ -114,7 +114,7 @@ struct Simulation {
     connections: BTreeMap<u64, Connection>,
     operations: Vec<Option<Operation>>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    pump_at: Vec<Option<u64>>,
+    poll_at: Vec<Option<u64>>,
     readings: Vec<Option<Reading>>,
     courses: Vec<Course>,
     verdicts: Vec<(usize, Verdict, Course)>,
@@ -160,7 +160,7 @@ impl Simulation {
             })
             .collect();
         let mut simulation = Self {
-            pump_at: vec![None; count],
+            poll_at: vec![None; count],
             readings: vec![None; count],
             courses: vec![Course::default(); count],
             volumes,
@@ -217,8 +217,8 @@ impl Simulation {
             self.now = at;
             match event {
                 Event::Send(token) => self.send(token),
-                Event::Pump(volume) if self.pump_at[volume] == Some(at) => self.pump(volume),
-                Event::Pump(_) => {}
+                Event::Poll(volume) if self.poll_at[volume] == Some(at) => self.poll(volume),
+                Event::Poll(_) => {}
                 Event::Done(operation) => self.done(operation),
                 Event::Flush(token) => {
                     if let Some(connection) = self.connections.get_mut(&token) {
@@ -268,13 +268,13 @@ impl Simulation {
             return self.start(token, &entry, permit, self.now);
         }
         if volume.gate.took_back() {
-            self.pump_soon(habit.volume, self.now);
+            self.poll_soon(habit.volume, self.now);
         }
         let Some(connection) = self.connections.get_mut(&token) else { return };
         connection.parked += 1;
         let parked = volume.gate.park(entry, Some(Arc::clone(&connection.room)), now).ok().unwrap();
         if parked.ask {
-            self.pump_soon(habit.volume, self.now);
+            self.poll_soon(habit.volume, self.now);
         }
     }
 
@@ -319,7 +319,7 @@ impl Simulation {
         let replied = self.connections.contains_key(&token);
         let ended = Ended { moved, ok: !failed, replied, woken: None };
         if permit.settle(ended, Mono(self.now)).unwrap().poll {
-            self.pump_soon(volume, self.now);
+            self.poll_soon(volume, self.now);
         }
         if let Some(connection) = self.connections.get_mut(&token) {
             connection.in_flight -= 1;
@@ -373,7 +373,7 @@ impl Simulation {
         connection.room.set_open(open);
         let asks = open && connection.parked > 0 && connection.room.was_refused();
         if asks && self.volumes[volume].gate.resume_connection(conn(token), Mono(self.now)) {
-            self.pump_soon(volume, self.now);
+            self.poll_soon(volume, self.now);
         }
     }
 
@@ -387,26 +387,26 @@ impl Simulation {
         self.connect(connection.habit);
     }
 
-    fn pump_soon(&mut self, volume: usize, at: u64) {
+    fn poll_soon(&mut self, volume: usize, at: u64) {
         // The gate of a shared pool is one for all of its volumes.
         let volume = if self.shared { 0 } else { volume };
-        if self.pump_at[volume].is_none_or(|earlier| at < earlier) {
-            self.pump_at[volume] = Some(at);
-            self.schedule(at, Event::Pump(volume));
+        if self.poll_at[volume].is_none_or(|earlier| at < earlier) {
+            self.poll_at[volume] = Some(at);
+            self.schedule(at, Event::Poll(volume));
         }
     }
 
-    fn pump(&mut self, volume: usize) {
-        self.pump_at[volume] = None;
+    fn poll(&mut self, volume: usize) {
+        self.poll_at[volume] = None;
         let (mut released, mut resumed) = (Vec::new(), Vec::new());
         let gate = &self.volumes[volume].gate;
-        let next = gate.pump(Mono(self.now), &mut released, &mut resumed);
+        let next = gate.poll(Mono(self.now), &mut released, &mut resumed);
         for one in released {
             self.released(one);
         }
         if let Some(at) = next.filter(|&at| at != NEVER) {
             let late = self.draw(self.lateness);
-            self.pump_soon(volume, at.0.max(self.now) + late);
+            self.poll_soon(volume, at.0.max(self.now) + late);
         }
     }
 
@@ -425,7 +425,7 @@ impl Simulation {
         let mut permit = Permit::new(0, volume, asked, charged, charged_at);
         let Some(connection) = self.connections.get_mut(&token) else {
             if let Some(volume) = permit.give_back(now) {
-                self.pump_soon(volume_of(&self.volumes, &volume), self.now);
+                self.poll_soon(volume_of(&self.volumes, &volume), self.now);
             }
             return;
         };
@@ -663,7 +663,7 @@ fn requests_of_a_client_that_takes_no_replies_wait_for_the_client() {
         let request = request(&volume, OpClass::Read, key, MIB);
         assert!(volume.gate.park(request.into(), Some(Arc::clone(&room)), Mono(SECOND)).is_ok());
     }
-    volume.gate.pump(Mono(SECOND), &mut Vec::new(), &mut Vec::new());
+    volume.gate.poll(Mono(SECOND), &mut Vec::new(), &mut Vec::new());
     let mut reading = Reading { at: Mono(2 * SECOND), ..Reading::default() };
     volume.gate.read(&mut reading);
     assert_eq!((reading.unsent_nanos, reading.wait_nanos, reading.asked_nanos), (3 * SECOND, 0, 0));

@@ -46,7 +46,7 @@ impl<T: Queued> PoolGate<T> {
         Self { budget: Meters::new(budget), sharing: Mutex::default(), poller: Poller::default() }
     }
 
-    /// Puts another budget in force for the next decision. Pump it afterwards.
+    /// Puts another budget in force for the next decision. Poll it afterwards.
     pub(crate) fn set_budget(&self, budget: Limits, now: Mono) {
         let _sharing = lock(&self.sharing);
         self.budget.set(budget, now);
@@ -69,7 +69,7 @@ impl<T: Queued> PoolGate<T> {
 
     /// Releases all requests that may go now, of any volume; returns the time of the next poll, if
     /// requests still wait.
-    pub(super) fn pump(
+    pub(super) fn poll(
         &self,
         now: Mono,
         released: &mut Vec<Released<T>>,

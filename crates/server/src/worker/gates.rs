@@ -73,7 +73,7 @@ impl Gates {
     /// Has one gate release what may go now, and remembers when to poll it again.
     pub(super) fn poll(&mut self, gate: Arc<VolumeGate>, now: Mono) {
         let mut released = Vec::new();
-        let next = gate.pump(now, &mut released, &mut self.resumed);
+        let next = gate.poll(now, &mut released, &mut self.resumed);
         self.released.extend(released);
         if let Some(at) = next {
             self.poll_at(gate, at);

@@ -17,8 +17,9 @@ pub(crate) enum Message {
     Prepared(usize),
     /// This request may go now. Boxed: the other messages are small.
     Released(Box<Released>),
-    /// The contract of this gate's volume changed, or a worker began its queue: ask the gate again.
-    Pump(Arc<VolumeGate>),
+    /// The contract of this gate's volume or the budget of its pool changed, or a charge was returned
+    /// outside its worker: poll the gate.
+    Poll(Arc<VolumeGate>),
     /// A connection that stopped reading because of a volume's bound may go on.
     Resume(u64),
     /// Send this record on this connection: the reply to a call that another connection of the

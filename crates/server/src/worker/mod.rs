@@ -283,7 +283,7 @@ impl Worker {
                 }
                 Message::Prepared(slot) => self.prepared(slot),
                 Message::Released(released) => self.released(*released),
-                Message::Pump(gate) => self.state.gates.poll(gate, self.state.now),
+                Message::Poll(gate) => self.state.gates.poll(gate, self.state.now),
                 Message::Resume(token) => self.resume(token),
                 Message::Send(token, record) => self.send(token, record),
                 Message::Evict(eviction) => self.evict(&eviction),

@@ -181,7 +181,7 @@ impl Worker {
         busy |= !messages.is_empty();
         for message in messages {
             match message {
-                Message::Pump(gate) => self.gates.poll(gate, self.now),
+                Message::Poll(gate) => self.gates.poll(gate, self.now),
                 Message::Released(released) => self.released(*released),
                 _ => panic!("no other message is sent"),
             }
@@ -508,7 +508,7 @@ fn every_request_goes_while_volumes_join_and_leave_a_pool() {
                     volume.workers.poll(&volume.gate);
                 }
                 if let Some((worker, gate)) = pool.door() {
-                    volume.workers.post(worker, Message::Pump(gate));
+                    volume.workers.post(worker, Message::Poll(gate));
                 }
             }
         });
