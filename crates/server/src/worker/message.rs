@@ -17,8 +17,8 @@ pub(crate) enum Message {
     Prepared(usize),
     /// This request may go now. Boxed: the other messages are small.
     Released(Box<Released>),
-    /// The contract of this gate's volume or the budget of its pool changed, or a charge was returned
-    /// outside its worker: poll the gate.
+    /// The contract of this gate's volume or the budget of its pool changed, or a charge was
+    /// returned outside its worker: poll the gate.
     Poll(Arc<VolumeGate>),
     /// A connection that stopped reading because of a volume's bound may go on.
     Resume(u64),
