@@ -65,7 +65,7 @@ pub(crate) fn request(
         class,
         cost: Cost::of(bytes),
         arrived: Mono::from_secs(1),
-        job: Job::Rpc(RpcJob {
+        job: Job::Rpc(Box::new(RpcJob {
             nfs: Arc::new(nfs_view(
                 volume.id,
                 volume.store.clone(),
@@ -84,6 +84,6 @@ pub(crate) fn request(
             },
             entry: None,
             fingerprints: Fingerprints::new(0),
-        }),
+        })),
     }
 }

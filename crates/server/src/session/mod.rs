@@ -96,10 +96,6 @@ pub(crate) struct Cx<'a> {
 }
 
 /// The work that a record makes for its worker.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "handed over once for each request, which an allocation would make dearer"
-)]
 pub(crate) enum Begun {
     /// Nothing: the record is dropped.
     Nothing,
@@ -169,7 +165,8 @@ impl Future for Operation {
 
 /// The part of a request that only its protocol understands.
 pub(crate) enum Job {
-    Rpc(RpcJob),
+    /// Boxed, so that a request is small: it is moved at each step of its way.
+    Rpc(Box<RpcJob>),
     #[cfg(test)]
     Toy(toy::ToyJob),
 }

@@ -123,7 +123,7 @@ impl RpcSession {
             Recognized::Repeated(reply) => return reply.map_or(Begun::Nothing, Begun::Reply),
         };
         let fingerprints = self.drc.fingerprints();
-        let job = RpcJob { nfs, rights, handle, call, entry, fingerprints };
+        let job = Box::new(RpcJob { nfs, rights, handle, call, entry, fingerprints });
         let (connection, client, arrived) = (cx.connection, self.client, cx.arrived);
         let request = move |job| Request {
             connection,
@@ -237,15 +237,18 @@ impl Cx<'_> {
 fn with_groups(
     lookup: LookUp,
     rule: ExportRule,
-    mut job: RpcJob,
-    request: impl FnOnce(RpcJob) -> Request + 'static,
+    mut job: Box<RpcJob>,
+    request: impl FnOnce(Box<RpcJob>) -> Request + 'static,
 ) -> Preparation {
     Box::pin(async move {
         let status = match lookup.await {
             Ok(groups) => {
                 set_groups(&mut job.call.credential, groups);
                 match rights(&rule, &job.call.credential) {
-                    Some(rights) => return Prepared::Admit(request(RpcJob { rights, ..job })),
+                    Some(rights) => {
+                        job.rights = rights;
+                        return Prepared::Admit(request(job));
+                    }
                     None => Status::ACCES,
                 }
             }

@@ -81,12 +81,11 @@ impl RpcJob {
         reply + self.call.args.len()
     }
 
-    #[inline]
     pub(in super::super) fn start(
-        self,
+        self: Box<Self>,
         Start { volume, class, reply, .. }: Start<'_>,
     ) -> (Operation, RpcUnanswered) {
-        let Self { nfs, rights, handle, call, entry, fingerprints } = self;
+        let Self { nfs, rights, handle, call, entry, fingerprints } = *self;
         let write = class == OpClass::Write && entry.is_none();
         let write_without_entry = write.then(|| fingerprints.of_data(&call));
         // The store keeps a non-idempotent call on record with its change.
