@@ -28,7 +28,7 @@ pub(super) struct WorkerLoad {
     /// Bytes that hold partial records.
     partial: Rc<Tally>,
     /// Bytes that hold received data: partial records, and records that are not taken yet.
-    received: Rc<Tally>,
+    pub(super) received: Rc<Tally>,
 }
 
 impl WorkerLoad {
@@ -56,7 +56,7 @@ pub(super) struct OriginLoad {
     replies: Rc<Tally>,
     lent: Rc<Tally>,
     partial: Rc<Tally>,
-    received: Rc<Tally>,
+    pub(super) received: Rc<Tally>,
     /// Operations that wait for the disk.
     tasks: Rc<Tally>,
     /// Bytes of requests that wait at gates.

@@ -25,6 +25,8 @@ mod tally;
 mod tasks;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use buffers::Buffers;
 pub(crate) use message::Message;
@@ -133,30 +135,36 @@ impl Worker {
     pub(crate) fn run(mut self) -> std::io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.finished() {
-            events.clear();
-            self.wait(&mut events)?;
-            self.begin_round();
-            for event in &events {
-                let Event { flags, data } = *event;
-                match data.u64() {
-                    INBOX => self.messages(),
-                    token => self.ready(token, flags),
-                }
-            }
-            self.state.catch_up();
-            self.park_parts();
-            self.state.gates.poll_due(self.state.now);
-            self.hand_out();
-            self.state.round.requests_max = ROUND_REQUESTS_ORIGIN_MAX;
-            self.tidy_dirty();
-            self.sweep();
-            self.relieve();
-            self.release_memory();
-            self.note_round();
+            self.round(&mut events)?;
         }
         if self.state.under_way() > 0 {
             self.state.engine.left_unfinished();
         }
+        Ok(())
+    }
+
+    /// Waits for something to do, and does it.
+    fn round(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
+        events.clear();
+        self.wait(events)?;
+        self.begin_round();
+        for event in &*events {
+            let Event { flags, data } = *event;
+            match data.u64() {
+                INBOX => self.messages(),
+                token => self.ready(token, flags),
+            }
+        }
+        self.state.catch_up();
+        self.park_parts();
+        self.state.gates.poll_due(self.state.now);
+        self.hand_out();
+        self.state.round.requests_max = ROUND_REQUESTS_ORIGIN_MAX;
+        self.tidy_dirty();
+        self.sweep();
+        self.relieve();
+        self.release_memory();
+        self.note_round();
         Ok(())
     }
 

@@ -131,7 +131,8 @@ impl Receiver {
     pub(super) fn growth(&self) -> usize {
         match &self.window {
             None if self.wanted <= RECV_SMALL_BYTES => 0,
-            None => Buffers::size_for(self.wanted),
+            // The new buffer takes in what was copied.
+            None => Buffers::size_for(self.wanted).saturating_sub(self.copied.len()),
             Some(window) => {
                 let needs = self.wanted.max(window.end - window.start + 1);
                 match window.buffer.len() {

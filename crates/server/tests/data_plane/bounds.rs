@@ -2,13 +2,14 @@
 //! connect, mount, read and write as if nothing were.
 
 use crate::fixture::{Fixture, Peer, is_served, write_args};
+use crate::{stop_meanwhile, unacknowledged};
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::Duration;
 use weir_catalog::{Mode, VolumeChange};
 use weir_nfs::client::Reply;
-use weir_nfs::v3::wire::{FileHandle3, GetattrArgs, ReadArgs, Res};
+use weir_nfs::v3::wire::{FileHandle3, GetattrArgs, ReadArgs, Res, Status, WriteArgs};
 
 const MIB: usize = 1 << 20;
 
@@ -231,4 +232,88 @@ fn large_records_that_arrive_slowly_on_many_connections_are_all_answered() {
         }
         stranger_is_served(&fixture, 7, "/open", &file);
     });
+}
+
+/// The status of a WRITE's reply, and the call that it is for.
+fn write_status(record: &[u8]) -> (u32, Status) {
+    let reply = Reply::parse(record).unwrap();
+    match reply.results::<WriteArgs<'_>>().unwrap() {
+        Res::Ok(_) => (reply.xid, Status::OK),
+        Res::Fail(status, _) => (reply.xid, status),
+    }
+}
+
+/// Beyond `parked_total_mib` a request is not parked, and its client is told to come again.
+#[test]
+fn requests_beyond_the_memory_of_all_gates_are_refused_and_others_are_served() {
+    let fixture = Fixture::with(|config| config.parked_total_mib = 2);
+    let refused = || fixture.server.plane().totals().requests_refused;
+    let mut peer = fixture.connect();
+    let root = peer.mount("/tiny");
+    let file = peer.create(&root, "file");
+    let written = peer.write(&file, &[1; 4096]);
+    assert_eq!(peer.next_xid(), written, "the contract is spent with it");
+    let large = vec![2; MIB];
+    let waits = peer.write(&file, &large);
+    for count in 1..=3 {
+        let xid = peer.write(&file, &large);
+        assert_eq!(write_status(&peer.record()), (xid, Status::JUKEBOX));
+        assert_eq!(refused(), count);
+    }
+    // A small request has room, metadata cost nothing, and other volumes are served as ever.
+    let small = peer.write(&file, &[3; 4096]);
+    let attributes = peer.getattr(&file);
+    assert_eq!(peer.next_xid(), attributes);
+    let open = peer.mount("/open");
+    large_file(&mut peer, &open);
+    assert!(fixture.server.plane().totals().parked_bytes <= 2 * MIB as u64);
+    fixture.lift();
+    let mut answered = [write_status(&peer.record()), write_status(&peer.record())];
+    answered.sort_unstable_by_key(|(xid, _)| *xid);
+    assert_eq!(answered, [(waits, Status::OK), (small, Status::OK)]);
+    fixture.wait_until_nothing_is_parked();
+    let again = peer.write(&file, &large);
+    assert_eq!(write_status(&peer.record()), (again, Status::OK));
+    assert_eq!(refused(), 3);
+    fixture.server.stop().unwrap();
+}
+
+/// Records that never end hold all the memory that their address may hold for received data. Calls
+/// of other connections, which wait for that memory, are answered when the server stops: it has
+/// received them.
+#[test]
+fn a_stop_answers_calls_that_wait_for_memory_to_be_received() {
+    const HOLDERS: usize = 110;
+    let fixture = Fixture::with(|config| config.workers = 1);
+    let mut first = fixture.connect();
+    let root = first.mount("/open");
+    let file = large_file(&mut first, &root);
+    let part = [&(0x8000_0000u32 | 1 << 20).to_be_bytes()[..], &[0; 40 << 10]].concat();
+    // A worker has each of them: what waits to be accepted is not served by a stop.
+    let connect = |_| {
+        let mut peer = fixture.connect();
+        assert!(is_served(&mut peer));
+        peer
+    };
+    let mut callers: Vec<Peer> = (0..8).map(connect).collect();
+    let mut holders: Vec<Peer> = (0..HOLDERS).map(connect).collect();
+    for holder in &mut holders {
+        holder.socket.write_all(&part).unwrap();
+    }
+    // Records without progress are given up after 5 s: a machine that is so slow proves less here.
+    for (number, caller) in (1..).zip(&mut callers) {
+        // Else they are taken for repetitions of one call of this address.
+        caller.xid += 1000 * number;
+        caller.write(&file, &[4; 48 << 10]);
+        while unacknowledged(&caller.socket) > 0 {
+            thread::yield_now();
+        }
+    }
+    let stopping = stop_meanwhile(fixture);
+    for caller in &mut callers {
+        assert_eq!(write_status(&caller.record()), (caller.xid, Status::OK));
+        assert_eq!(caller.next_xid_or_end(), None);
+    }
+    drop((first, callers, holders));
+    stopping.join().unwrap();
 }

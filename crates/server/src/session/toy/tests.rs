@@ -2,6 +2,7 @@
 
 use super::super::Protocol;
 use crate::Server;
+use crate::limits::REPLY_BYTES_MAX;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
@@ -50,6 +51,7 @@ impl Fixture {
     fn connect(&self) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let (served, peer) = listener.accept().unwrap();
         served.set_nonblocking(true).unwrap();
         let engine = self.server.engine();
@@ -147,6 +149,25 @@ fn a_chain_whose_connection_closes_leaves_the_gate() {
     assert_eq!((open.write_bytes, tiny.write_bytes, tiny.parked_bytes), (5, 5, 0));
     // The worker ends when no operation is under way.
     fixture.server.stop().unwrap();
+}
+
+/// A chain holds all the room of its connection for replies, so that a request before it is stalled
+/// at the gate where the chain's second command waits.
+#[test]
+fn a_chain_goes_on_although_requests_of_its_connection_wait_for_the_room_it_holds() {
+    let fixture = Fixture::start();
+    let mut client = fixture.connect();
+    assert_eq!(client.ask("open open here; open tiny there"), "ok 0; ok 1");
+    assert_eq!(client.ask("write 1 0 spent"), "ok 5");
+    client.send("read 1 0 2");
+    fixture.until_waiting("tiny", 1);
+    client.send(&format!("read 0 0 {REPLY_BYTES_MAX}; write 1 5 second"));
+    fixture.until_waiting("tiny", 2);
+    fixture.lift();
+    assert_eq!(client.receive(), "ok ; ok 6", "the chain is first");
+    assert_eq!(client.receive(), "ok sp");
+    let tiny = fixture.live("tiny");
+    assert_eq!((tiny.parked_bytes, tiny.waiting, tiny.delayed_ops), (0, 0, 2));
 }
 
 /// Locks come with a port mapper, so this runs in a network of its own.
