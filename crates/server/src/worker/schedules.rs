@@ -579,7 +579,7 @@ fn requests_that_wait_for_room_go_when_there_is_some() {
         let [first, second] = world.workers.as_mut_slice() else { panic!("two workers") };
         (10..16).for_each(|number| second.arrive(&volume, number, Fate::Failed));
         first.room.set_open(false);
-        (0..3).for_each(|number| first.arrive(&volume, number, Fate::Used));
+        (0..6).for_each(|number| first.arrive(&volume, number, Fate::Used));
         world.run(
             |worker, volumes| {
                 if worker.id == 0 {
@@ -589,8 +589,8 @@ fn requests_that_wait_for_room_go_when_there_is_some() {
             },
             |_| {},
         );
-        assert_eq!(world.used_at_once(), [3]);
-        world.finish((0..3).chain(10..16));
+        assert_eq!(world.used_at_once(), [AT_ONCE]);
+        world.finish(numbers(6));
     });
 }
 
