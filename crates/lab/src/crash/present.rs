@@ -63,7 +63,7 @@ fn loss(durability: &str) -> &str {
 /// The page.
 pub(super) fn page(findings: &Findings) -> Page {
     let lead = format!(
-        "Kills and power failures at random moments under mixed load, by `make crash` with {} \
+        "Kills and power failures at random moments under mixed load, by make crash with {} \
          clients and seed {}.",
         findings.clients, findings.seed
     );

@@ -71,7 +71,7 @@ pub(super) fn print(part: &Part) {
 
 const LEAD: &str = "Volumes of a shared pool, one of which becomes idle and busy again, and buckets of \
                     burst credits that are drained, empty and earned again: the figures of clients \
-                    of a real server and of its API, measured by `make live`.";
+                    of a real server and of its API, measured by make live.";
 
 /// The page.
 pub(super) fn page(findings: &Findings) -> Page {

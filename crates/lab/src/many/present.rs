@@ -7,7 +7,7 @@ use weir_report::{Column, Page, Table};
 pub(super) fn page(findings: &Findings, checks: &[Check]) -> Page {
     let (server, load) = (&findings.server, &findings.load);
     let lead = format!(
-        "A server of {} volumes, {} of which work at their limits, measured by `make many`.",
+        "A server of {} volumes, {} of which work at their limits, measured by make many.",
         findings.volumes, findings.active
     );
     let mut page = Page::new("Many volumes", &lead);
