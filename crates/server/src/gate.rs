@@ -68,7 +68,7 @@ pub(crate) struct Released<T> {
 pub(crate) struct Parked {
     /// The request is the first in the queue, or goes before all others: poll the gate once all
     /// requests that arrived together are parked.
-    pub(crate) ask: bool,
+    pub(crate) must_poll: bool,
     /// Bytes of memory that the request is accounted for.
     pub(crate) pinned: u64,
     /// A bound on parked memory is reached: the connection must stop reading.
@@ -415,19 +415,19 @@ impl<T: Queued> Gate<T> {
             waiting.observed.until(now, &waiting.queue);
             waiting.observed.queued(cost);
             waiting.pinned.add(client, pinned);
-            let mut ask = waiting.queue.push(&self.meters, demand, ticket);
-            if ask {
+            let mut must_poll = waiting.queue.push(&self.meters, demand, ticket);
+            if must_poll {
                 member.again();
             }
-            ask |= member.wake();
-            if ask {
+            must_poll |= member.wake();
+            if must_poll {
                 self.set_owner(&member, id.worker);
             }
             let full = self.is_full_for(client, connection, waiting);
             if full {
                 waiting.stopped.push(Stopped { connection: id, client });
             }
-            Parked { ask, full, pinned }
+            Parked { must_poll, full, pinned }
         }))
     }
 

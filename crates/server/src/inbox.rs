@@ -1,9 +1,10 @@
 //! Messages from other threads to one that serves sockets: a queue, and an eventfd that ends the
 //! thread's sleep. Not here: what the messages say.
 //!
-//! The queue is bounded by its senders. A worker has one message per waiting request, per pending
-//! task, per accepted connection, per call to the lock manager and per change of a contract, two
-//! per answered request, and one roll call at a time.
+//! The queue is bounded by its senders. A worker has one message for each waiting request, each
+//! pending task or preparation, each accepted connection, each connection that may be read again,
+//! each change of a contract or returned charge, each other connection that wants a reply and each
+//! connection to be closed for another, and one roll call at a time.
 
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use rustix::event::{EventfdFlags, eventfd};

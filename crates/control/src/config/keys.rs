@@ -230,7 +230,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "shutdown_grace_secs",
-        meaning: "time to wait at shutdown for requests in flight, in seconds, 0 to 3600; default 30",
+        meaning: "time to wait at shutdown for received requests, including those that wait for their contract, in seconds, 0 to 3600; default 30",
         set: |config, value| {
             number(value, &(0..=GRACE_SECS_MAX))
                 .map(|secs| config.shutdown_grace = Duration::from_secs(secs))

@@ -273,7 +273,7 @@ impl Simulation {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         connection.parked += 1;
         let parked = volume.gate.park(entry, Some(Arc::clone(&connection.room)), now).ok().unwrap();
-        if parked.ask {
+        if parked.must_poll {
             self.poll_soon(habit.volume, self.now);
         }
     }

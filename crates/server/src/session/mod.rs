@@ -18,7 +18,7 @@ use crate::conn_id::ConnId;
 use crate::engine::{Engine, ServedVolume, View};
 use crate::locks::LockDoor;
 use crate::sync::Arc;
-use crate::worker::{Admission, Buffers, Request};
+use crate::worker::{Buffers, Permits, Request};
 use rpc::{FrameError, NlmWaiter, RecentCredentials, RpcSession, RpcUnanswered};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -131,7 +131,7 @@ pub(crate) struct Start<'a> {
     pub(crate) reply: Vec<u8>,
     /// The way to permits for further operations of the same request.
     #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will ask so"))]
-    pub(crate) admission: &'a dyn Fn() -> Admission,
+    pub(crate) permits: &'a dyn Fn() -> Permits,
 }
 
 /// The result of an operation.

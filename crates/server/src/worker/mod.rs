@@ -30,7 +30,7 @@ mod tests;
 
 pub(crate) use buffers::Buffers;
 pub(crate) use message::Message;
-pub(crate) use part::Admission;
+pub(crate) use part::Permits;
 pub(crate) use request::{GateEntry, Request};
 pub(crate) use tasks::Tasks;
 
@@ -564,9 +564,10 @@ impl Worker {
                 false => PARTIAL_BYTES_ORIGIN_MAX,
             };
             if now.since(since) > Duration::from_secs(RECORD_SECONDS) {
-                self.give_up(token, "an RPC record takes too long to arrive");
+                self.give_up(token, "a record takes too long to arrive");
             } else if origin.partial_bytes() > most {
-                let why = "too many incomplete RPC records from this address, and this one makes no progress";
+                let why =
+                    "too many incomplete records from this address, and this one makes no progress";
                 self.give_up(token, why);
             }
         }

@@ -6,7 +6,7 @@
 
 use super::conn::Conn;
 use super::load::InFlight;
-use super::part::{Admission, Part};
+use super::part::{Part, Permits};
 use super::request::{Admitted, GateEntry, Pending, Preparing, Request};
 use super::state::WorkerState;
 use super::tally::Counted;
@@ -65,7 +65,7 @@ impl WorkerState {
         if !conn.session.waits(&mut request) {
             // The reply to the request that it repeats will do for both.
             self.engine.counters.repetition_dropped();
-            return self.dropped(&request.volume.gate);
+            return self.poll_after_take_back(&request.volume.gate);
         }
         let room = Arc::clone(&conn.room);
         self.park(conn, request.into(), Some(room));
@@ -89,7 +89,7 @@ impl WorkerState {
                  server addresses for volumes"
             );
         }
-        if parked.ask {
+        if parked.must_poll {
             self.gates.poll_at(Arc::clone(&volume.gate), self.now);
         }
     }
@@ -110,12 +110,12 @@ impl WorkerState {
             }
             GateEntry::Part(part) => part.refused(),
         }
-        self.dropped(&gate);
+        self.poll_after_take_back(&gate);
     }
 
-    /// Polls a gate that charged a request for a moment which is not carried out: requests that
-    /// were refused meanwhile may go sooner.
-    fn dropped(&mut self, gate: &Arc<VolumeGate>) {
+    /// Polls a gate where a request that is not carried out was charged for a moment. Because of
+    /// that charge other requests were told to wait, and they may go sooner.
+    fn poll_after_take_back(&mut self, gate: &Arc<VolumeGate>) {
         if gate.took_back() {
             self.gates.poll(Arc::clone(gate), self.now);
         }
@@ -137,8 +137,8 @@ impl WorkerState {
         let cost = permit.cost();
         let in_flight = InFlight::new(&conn.load, job.held_bytes(class, cost));
         let reply = self.buffers.reply(job.reply_room(class, cost));
-        let admission = || Admission { connection, client, unparked: Rc::clone(&self.unparked) };
-        let (operation, rest) = job.start(Start { volume, class, reply, admission: &admission });
+        let permits = || Permits { connection, client, unparked: Rc::clone(&self.unparked) };
+        let (operation, rest) = job.start(Start { volume, class, reply, permits: &permits });
         let pending = Pending { connection, permit, rest, in_flight, task: None, woken: None };
         let (session, load) = (&conn.session, &conn.load);
         let waits = |pending: &mut Pending| {

@@ -1,9 +1,9 @@
 //! Permits for operations within a request that is carried out: the elements of a compound or of a
 //! chain, in any volume, each of which is charged to its own contract.
 //!
-//! An operation asks by [`Admission::admit`] and awaits the [`Permit`]. If the gate does not let it
+//! An operation asks by [`Permits::ask`] and awaits the [`Permit`]. If the gate does not let it
 //! pass at once, the worker parks the [`Part`] like a request, with the same bounds. If its
-//! connection closes meanwhile, the operation gets [`NotAdmitted`].
+//! connection closes meanwhile, the operation gets [`NoPermit`].
 
 use crate::conn_id::ConnId;
 use crate::engine::{Asked, Permit, ServedVolume};
@@ -19,7 +19,7 @@ use weir_qos::{ClientKey, Cost};
 
 /// Why an operation gets no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotAdmitted {
+pub(crate) enum NoPermit {
     /// The connection of its request closed.
     #[error("the connection closed")]
     Closed,
@@ -33,25 +33,25 @@ pub(super) type Unparked = Rc<RefCell<Vec<Part>>>;
 
 /// The way of one request's operations to their permits.
 #[derive(Clone)]
-pub(crate) struct Admission {
+pub(crate) struct Permits {
     pub(super) connection: ConnId,
     pub(super) client: ClientKey,
     pub(super) unparked: Unparked,
 }
 
-impl Admission {
+impl Permits {
     /// A permit for what is `asked` of `volume`, which reads or writes `file` if it names one. The
     /// operation has begun when the permit is here.
     ///
     /// # Errors
-    /// [`NotAdmitted`].
+    /// [`NoPermit`].
     #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will ask so"))]
-    pub(crate) async fn admit(
+    pub(crate) async fn ask(
         &self,
         volume: &Arc<ServedVolume>,
         asked: Asked,
         file: Option<ObjectKey>,
-    ) -> Result<Permit, NotAdmitted> {
+    ) -> Result<Permit, NoPermit> {
         let now = volume.clock().now();
         if let Some(charged) = volume.try_pass(asked.cost, file.as_ref(), now) {
             let (worker, volume) = (self.connection.worker, Arc::clone(volume));
@@ -105,7 +105,7 @@ impl Part {
 
     /// Tells the operation that there is no room for it at its gate.
     pub(super) fn refused(self) {
-        lock(&self.answer.0).give(Err(NotAdmitted::Busy));
+        lock(&self.answer.0).give(Err(NoPermit::Busy));
     }
 
     /// Gives the operation its permit: its gate `charged` it at `charged_at`, after it had waited
@@ -123,7 +123,7 @@ struct Answer(Arc<Slot>);
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        lock(&self.0).give(Err(NotAdmitted::Closed));
+        lock(&self.0).give(Err(NoPermit::Closed));
     }
 }
 
@@ -132,14 +132,14 @@ type Slot = Mutex<Waiting>;
 /// The wait of an operation for its permit.
 #[derive(Default)]
 struct Waiting {
-    answer: Option<Result<Permit, NotAdmitted>>,
+    answer: Option<Result<Permit, NoPermit>>,
     waker: Option<Waker>,
     answered: bool,
 }
 
 impl Waiting {
     /// Gives the answer, unless there was one.
-    fn give(&mut self, answer: Result<Permit, NotAdmitted>) {
+    fn give(&mut self, answer: Result<Permit, NoPermit>) {
         if !std::mem::replace(&mut self.answered, true) {
             self.answer = Some(answer);
             if let Some(waker) = self.waker.take() {
@@ -154,7 +154,7 @@ impl Waiting {
 struct Wait(Arc<Slot>);
 
 impl Future for Wait {
-    type Output = Result<Permit, NotAdmitted>;
+    type Output = Result<Permit, NoPermit>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut waiting = lock(&self.0);

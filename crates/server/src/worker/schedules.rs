@@ -124,7 +124,7 @@ impl Worker {
         let room = Some(Arc::clone(&self.room));
         let parked = volume.gate.park(GateEntry::from(request), room, self.now);
         let Ok(parked) = parked else { panic!("there is memory for all") };
-        if parked.ask {
+        if parked.must_poll {
             self.gates.poll_at(Arc::clone(&volume.gate), self.now);
         }
     }

@@ -6,7 +6,7 @@ use super::locks::ConnectionLocks;
 use super::{Open, Opens};
 use crate::engine::{Asked, ServedVolume};
 use crate::sync::{Arc, lock};
-use crate::worker::Admission;
+use crate::worker::Permits;
 use std::fmt::Write;
 use weir_core::store::{CreateHow, Stability};
 use weir_core::{Credentials, FsError, Mono, Name, ObjectKey, SetAttr, Shared, Store};
@@ -50,14 +50,14 @@ impl ToyJob {
     }
 
     pub(in super::super) fn start(self, start: &Start<'_>) -> Operation {
-        let admission = (start.admission)();
+        let permits = (start.permits)();
         Operation::Toy(Box::pin(async move {
             let mut all = Reply { text: String::new(), moved: 0, ok: true };
             match self.elements.as_slice() {
                 [only] => all.add(only.run(&self).await),
                 chain => {
                     for element in chain {
-                        let Some(done) = element.run_admitted(&self, &admission).await else {
+                        let Some(done) = element.run_admitted(&self, &permits).await else {
                             break;
                         };
                         all.add(done);
@@ -99,10 +99,10 @@ impl Reply {
 
 impl Element {
     /// Carries the command out under a permit of its own; `None` if the connection is gone.
-    async fn run_admitted(&self, job: &ToyJob, admission: &Admission) -> Option<Done> {
+    async fn run_admitted(&self, job: &ToyJob, permits: &Permits) -> Option<Done> {
         let (op, cost) = (self.command.op(), self.command.cost());
         let asked = Asked { op, class: op.class(), cost, arrived: self.now() };
-        let permit = admission.admit(&self.volume, asked, self.file).await.ok()?;
+        let permit = permits.ask(&self.volume, asked, self.file).await.ok()?;
         let done = self.run(job).await;
         permit.end(done.as_ref().map_or(0, |(_, moved)| *moved), done.is_ok());
         Some(done)
