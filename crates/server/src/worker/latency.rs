@@ -1,6 +1,10 @@
 //! The latencies of operations by which no contract is judged (GETATTR, LOOKUP and most others),
 //! counted together: the clock is read once for those that are answered by one send, not for each.
 //!
+//! A worker never sleeps with operations that are not counted: each of them marks its connection as
+//! dirty, and a worker with dirty connections does not sleep. Operations without a connection are
+//! counted in the round in which they end.
+//!
 //! Not here: operations that are judged, whose times are taken one by one.
 
 use crate::engine::ServedVolume;

@@ -213,13 +213,7 @@ impl Worker {
         Ok(())
     }
 
-    fn take_events(
-        &mut self,
-        into: &mut Vec<Event>,
-        wait: Option<Timespec>,
-    ) -> std::io::Result<()> {
-        // Else the time asleep would be part of their latency.
-        self.state.catch_up();
+    fn take_events(&self, into: &mut Vec<Event>, wait: Option<Timespec>) -> std::io::Result<()> {
         match epoll::wait(&self.epoll, spare_capacity(into), wait.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

@@ -134,3 +134,48 @@ fn set_groups(credential: &mut Credential, groups: Groups) {
         auth.credentials = auth.credentials.clone().with(groups);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ServedVolume;
+    use crate::engine::testing::{request, served};
+    use crate::gate::ParkedTotal;
+    use crate::session::Job;
+    use crate::worker::VolumeGate;
+    use weir_core::{ObjectKey, Shared};
+    use weir_qos::{BytesPerSecond, Limits};
+
+    fn lookup(volume: &Arc<ServedVolume>, last: u8) -> Box<RpcJob> {
+        let key = ObjectKey::new(&[1]).unwrap();
+        let Job::Rpc(mut job) = request(volume, OpClass::Metadata, key, 0).job else {
+            panic!("requests of tests are of RPC")
+        };
+        let mut args = vec![5; 200];
+        args[199] = last;
+        (job.call.procedure, job.call.args) = (3, Shared::from(args));
+        job
+    }
+
+    /// The connections that get the reply to a LOOKUP, while another one with the same xid waits
+    /// at the gate too, from the same address on the connection 2.
+    fn others(volume: &Arc<ServedVolume>, last: u8) -> Vec<ConnId> {
+        let session = RpcSession::for_test([10, 0, 0, 1].into());
+        let on = |token| ConnId { worker: 0, token };
+        let (mut one, mut other) = (lookup(volume, 1), lookup(volume, last));
+        assert!(session.waits(&mut one, OpClass::Metadata, on(1)));
+        assert!(session.waits(&mut other, OpClass::Metadata, on(2)));
+        assert!(one.begin());
+        one.refused().answered(volume.id, on(1), b"reply", Mono::ZERO)
+    }
+
+    #[test]
+    fn calls_that_wait_share_a_reply_only_if_all_their_arguments_are_alike() {
+        let directory = tempfile::tempdir().unwrap();
+        let limits = Limits::of(BytesPerSecond(1 << 30));
+        let gate = VolumeGate::new(VolumeId(1), limits, Arc::new(ParkedTotal::new(0)));
+        let volume = Arc::new(served(&directory.path().join("volume"), gate));
+        assert_eq!(others(&volume, 1), [ConnId { worker: 0, token: 2 }]);
+        assert_eq!(others(&volume, 2), []);
+    }
+}

@@ -146,7 +146,7 @@ impl<P> Outgoing<P> {
     }
 
     /// Sends what is due at `now` into `out`, and gives up what took too long. A call that is not
-    /// `wanted` any more is dropped without a word.
+    /// `wanted` any more is dropped, and its end is not reported.
     pub(crate) fn send_due(
         &mut self,
         now: Mono,
