@@ -39,6 +39,7 @@
 //! moment and the lesser slack. That gives back less than the rule allows and never more. The
 //! distances grow with the age, up to 268 ms.
 
+use once_cell::race::OnceBox;
 use weir_core::Mono;
 
 use crate::sync::{AtomicU64, Ordering};
@@ -93,26 +94,33 @@ impl Mark {
 /// lock guards them.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// The marks from the oldest to the newest; marks without a bucket come last.
-    marks: [Mark; MARKS],
+    /// The marks from the oldest to the newest; marks without a bucket come last. They are
+    /// allocated when the first one is noted: of ten thousand volumes, few are in use, and of the
+    /// three meters of a volume, often one.
+    marks: OnceBox<[Mark; MARKS]>,
 }
 
 impl History {
     /// Notes the start of `bucket`, which is later than all noted buckets.
     pub(crate) fn open(&self, bucket: u64, slack: u64) {
-        let free = self.marks.iter().position(|mark| mark.after() == 0);
+        let marks = self.marks.get_or_init(Default::default);
+        let free = marks.iter().position(|mark| mark.after() == 0);
         let mark = free.unwrap_or_else(|| {
-            self.merge(bucket);
+            merge(marks, bucket);
             MARKS - 1
         });
-        if let Some(mark) = self.marks.get(mark) {
+        if let Some(mark) = marks.get(mark) {
             mark.set(bucket + 1, slack);
         }
     }
 
+    fn marks(&self) -> impl Iterator<Item = &Mark> {
+        self.marks.get().into_iter().flatten()
+    }
+
     /// The newest bucket that was noted.
     pub(crate) fn newest(&self) -> Option<u64> {
-        self.marks.iter().map(Mark::after).max().and_then(|after| after.checked_sub(1))
+        self.marks().map(Mark::after).max().and_then(|after| after.checked_sub(1))
     }
 
     /// Gives back as much as may be of `ticks`, the charge of a request of `bucket`, and says how
@@ -121,7 +129,7 @@ impl History {
     pub(crate) fn refund(&self, bucket: u64, ticks: u64, length: u64, at_once: bool) -> u64 {
         let least = self.later(bucket).map(|mark| mark.slack().saturating_sub(length)).min();
         let ticks = ticks.min(least.unwrap_or(u64::MAX));
-        let own = self.marks.iter().find(|mark| mark.after() == bucket + 1 && !at_once);
+        let own = self.marks().find(|mark| mark.after() == bucket + 1 && !at_once);
         let missing = own.map_or(0, |mark| length.saturating_sub(mark.slack()));
         let kept = missing.min(ticks);
         if let Some(own) = own {
@@ -135,38 +143,38 @@ impl History {
 
     /// Converts all slacks to another rate: every slack keeps its value in bytes.
     pub(crate) fn rescale(&self, scale: impl Fn(u64) -> u64) {
-        for mark in &self.marks {
+        for mark in self.marks() {
             mark.slack.store(scale(mark.slack()), Ordering::Relaxed);
         }
     }
 
     /// Forgets all marks, because the virtual time was set anew.
     pub(crate) fn clear(&self) {
-        for mark in &self.marks {
+        for mark in self.marks() {
             mark.set(0, 0);
         }
     }
 
     fn later(&self, bucket: u64) -> impl Iterator<Item = &Mark> {
-        self.marks.iter().filter(move |mark| mark.after() > bucket + 1)
+        self.marks().filter(move |mark| mark.after() > bucket + 1)
     }
+}
 
-    /// Makes room at the end: two neighbours become one, so that distances grow with the age.
-    fn merge(&self, now: u64) {
-        let after = |at: usize| self.marks.get(at).map_or(0, Mark::after);
-        let old = after(1) + OLD < now;
-        // The span that the pair covers, relative to its age.
-        let relative = |at: &usize| {
-            let span = after(at + 1).saturating_sub(after(at - 1));
-            (u128::from(span) << 64) / u128::from((now + 2).saturating_sub(after(at + 1)).max(1))
-        };
-        let at = if old { 0 } else { (1..MARKS - 1).min_by_key(relative).unwrap_or(0) };
-        if let Some([older, newer]) = self.marks.get(at..at + 2) {
-            newer.slack.store(older.slack().min(newer.slack()), Ordering::Relaxed);
-        }
-        for (to, from) in self.marks.iter().zip(self.marks.iter().skip(1)).skip(at) {
-            to.set(from.after(), from.slack());
-        }
+/// Makes room at the end: two neighbours become one, so that distances grow with the age.
+fn merge(marks: &[Mark; MARKS], now: u64) {
+    let after = |at: usize| marks.get(at).map_or(0, Mark::after);
+    let old = after(1) + OLD < now;
+    // The span that the pair covers, relative to its age.
+    let relative = |at: &usize| {
+        let span = after(at + 1).saturating_sub(after(at - 1));
+        (u128::from(span) << 64) / u128::from((now + 2).saturating_sub(after(at + 1)).max(1))
+    };
+    let at = if old { 0 } else { (1..MARKS - 1).min_by_key(relative).unwrap_or(0) };
+    if let Some([older, newer]) = marks.get(at..at + 2) {
+        newer.slack.store(older.slack().min(newer.slack()), Ordering::Relaxed);
+    }
+    for (to, from) in marks.iter().zip(marks.iter().skip(1)).skip(at) {
+        to.set(from.after(), from.slack());
     }
 }
 
@@ -217,7 +225,7 @@ mod tests {
         }
         assert_eq!(history.later(99_999).count(), 0);
         // Old marks and new ones are kept apart.
-        let after: Vec<u64> = history.marks.iter().map(Mark::after).collect();
+        let after: Vec<u64> = history.marks().map(Mark::after).collect();
         assert!(after.is_sorted() && after[MARKS - 1] == 100_000, "{after:?}");
         assert!(after[MARKS - 2] >= 99_990 && after[0] <= 98_000, "{after:?}");
     }

@@ -6,6 +6,7 @@
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -112,13 +113,15 @@ impl Log {
             // The middle of some record.
             offset += reader.skip_until(b'\n')? as u64;
         }
-        let mut items = Vec::new();
+        let mut items = VecDeque::new();
         while let Some((record, bytes)) = next(&mut reader)? {
             offset += bytes;
             items.extend(record);
+            if items.len() > limit {
+                items.pop_front();
+            }
         }
-        items.drain(..items.len().saturating_sub(limit));
-        Ok(Part { items, next: Place { inode, offset }, more: false })
+        Ok(Part { items: items.into(), next: Place { inode, offset }, more: false })
     }
 
     /// At most `limit` records from `after` on, of those not before the time `since`.

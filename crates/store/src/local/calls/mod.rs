@@ -31,7 +31,7 @@ use super::commit::{Extent, SyncGroup};
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::error::fs_error;
-use crate::sync::{Arc, AtomicBool, Mutex, Relaxed, promise};
+use crate::sync::{Arc, AtomicBool, Guard, Mutex, OnceLock, Relaxed, promise};
 use rustix::fs::fdatasync;
 use state::{Known, State};
 use weir_core::{CallId, FsResult, ObjectKey, Remembered};
@@ -39,7 +39,8 @@ use weir_core::{CallId, FsResult, ObjectKey, Remembered};
 /// The log of a volume's calls.
 #[derive(Debug)]
 pub(super) struct Calls {
-    state: Mutex<State>,
+    /// Made with the first call that is recorded: of ten thousand volumes, few are in use.
+    state: OnceLock<Box<Mutex<State>>>,
     syncs: SyncGroup,
     /// Records are to survive a power cut.
     power: bool,
@@ -52,7 +53,7 @@ pub(super) struct Calls {
 impl Calls {
     pub(super) fn new(durability: Durability, on: bool) -> Self {
         Self {
-            state: Mutex::default(),
+            state: OnceLock::new(),
             syncs: SyncGroup::default(),
             power: durability == Durability::Power,
             on,
@@ -60,10 +61,20 @@ impl Calls {
         }
     }
 
+    /// The known calls.
+    fn state(&self) -> Guard<'_, State> {
+        self.state.get_or_init(Box::default).lock()
+    }
+
+    /// The known calls; `None` if no call was ever recorded.
+    fn state_if_made(&self) -> Option<Guard<'_, State>> {
+        self.state.get().map(|state| state.lock())
+    }
+
     /// Puts on record what the call is about to do, before its directories are locked. False if
     /// there is no log.
     fn foresee(&self, call: &CallId, change: &NameChange<'_>) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         let open = state.is_open();
         if open {
             state.intend(call, change, false, true);
@@ -74,7 +85,7 @@ impl Calls {
     /// Notes that the change was made; and what, if it made an object.
     pub(super) fn acted(&self, call: Option<&CallId>, made: Option<ObjectKey>) {
         let Some(call) = call.filter(|_| self.on) else { return };
-        let mut state = self.state.lock();
+        let mut state = self.state();
         if state.acted(call, made, self.power) {
             self.pending.store(true, Relaxed);
         }
@@ -88,7 +99,7 @@ impl Calls {
     /// that from the change of another call.
     pub(super) fn void(&self, call: Option<&CallId>) {
         let Some(call) = call.filter(|_| self.on) else { return };
-        let mut state = self.state.lock();
+        let mut state = self.state();
         if state.void(call) {
             self.pending.store(false, Relaxed);
             state.flush();
@@ -97,12 +108,12 @@ impl Calls {
 
     /// The calls that have made their change, oldest first for each client.
     pub(super) fn remembered(&self) -> Vec<Remembered> {
-        self.state.lock().remembered()
+        self.state_if_made().map_or_else(Vec::new, |state| state.remembered())
     }
 
     /// Forgets `calls`.
     pub(super) fn forget(&self, calls: &[CallId]) {
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state_if_made() else { return };
         let known = calls.iter().filter(|call| state.void(call)).count();
         if known > 0 {
             self.pending.store(false, Relaxed);
@@ -112,15 +123,18 @@ impl Calls {
 
     /// Writes the changes that were noted.
     pub(super) fn write_noted(&self) {
-        self.flush(&mut self.state.lock());
+        if let Some(mut state) = self.state_if_made() {
+            self.flush(&mut state);
+        }
     }
 
     /// Writes the changes that were noted, and frees the log's memory and space if no call in it
     /// has to be remembered.
     pub(super) fn release_idle(&self) {
-        let mut state = self.state.lock();
-        self.flush(&mut state);
-        state.release_idle();
+        if let Some(mut state) = self.state_if_made() {
+            self.flush(&mut state);
+            state.release_idle();
+        }
     }
 
     /// Writes what was noted.
@@ -143,11 +157,11 @@ impl Volume {
         let calls = &self.calls;
         let Some(call) = call.filter(|_| calls.on) else {
             if calls.pending.load(Relaxed) {
-                calls.flush(&mut calls.state.lock());
+                calls.flush(&mut calls.state());
             }
             return Ok(());
         };
-        let mut state = calls.state.lock();
+        let mut state = calls.state();
         if !state.is_open() {
             if !state.may_open() {
                 return Ok(());
@@ -169,7 +183,7 @@ impl Volume {
                     // Rare: what the name leads to has changed meanwhile, or nobody foresaw it.
                     drop(state);
                     if fdatasync(&file).is_err() {
-                        calls.state.lock().give_up();
+                        calls.state().give_up();
                     }
                     return Ok(());
                 }
@@ -184,7 +198,7 @@ impl LocalStore {
     /// Notes that everything is stable that calls have done, and has that survive a power cut.
     pub(super) fn close_calls(&self) {
         let calls = &self.0.calls;
-        let mut state = calls.state.lock();
+        let Some(mut state) = calls.state_if_made() else { return };
         if state.settle_all()
             && let Some(file) = state.file()
             && let Err(errno) = fdatasync(&file)
@@ -201,10 +215,10 @@ impl LocalStore {
         if !self.foresees() {
             return Ok(());
         }
-        if !calls.state.lock().is_open() {
+        if !calls.state().is_open() {
             // It is made by whoever may wait.
             let open = |volume: &Volume| {
-                let mut state = volume.calls.state.lock();
+                let mut state = volume.calls.state();
                 if !state.is_open() && state.may_open() {
                     state.open(&volume.root.fd, true, &volume.descriptors);
                 }
@@ -220,7 +234,7 @@ impl LocalStore {
             start(Arc::clone(&self.0));
         }
         if !matches!(answer.await, Some(Ok(()))) {
-            calls.state.lock().give_up();
+            calls.state().give_up();
         }
         Ok(())
     }
@@ -236,7 +250,7 @@ impl LocalStore {
         if result.is_err()
             && let Some(call) = self.1.filter(|_| calls.on)
         {
-            let mut state = calls.state.lock();
+            let mut state = calls.state();
             if state.failed_call(&call) {
                 calls.pending.store(false, Relaxed);
                 state.flush();
@@ -249,7 +263,7 @@ impl LocalStore {
     pub(super) fn settled(&self) {
         let calls = &self.0.calls;
         let Some(call) = self.1.filter(|_| calls.on) else { return };
-        if calls.state.lock().settled(&call) {
+        if calls.state().settled(&call) {
             calls.pending.store(true, Relaxed);
         }
     }
@@ -261,7 +275,7 @@ fn start(volume: Arc<Volume>) {
     let lane = Arc::clone(&volume.lane);
     lane.run_rounds(move || {
         let sync = |_| {
-            let file = volume.calls.state.lock().file();
+            let file = volume.calls.state().file();
             file.map_or(Ok(()), |file| fdatasync(&file)).map_err(|errno| fs_error(errno).into())
         };
         volume.calls.syncs.round(sync)

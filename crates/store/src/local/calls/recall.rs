@@ -32,7 +32,7 @@ impl Volume {
             return;
         }
         match self.recalled() {
-            Ok(Some(state)) => *calls.state.lock() = state,
+            Ok(Some(state)) => *calls.state() = state,
             Ok(None) => {}
             Err(errno) => {
                 let volume = &self.label;
