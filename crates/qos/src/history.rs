@@ -189,6 +189,8 @@ mod tests {
         let history = History::default();
         let refund = |bucket, ticks| history.refund(bucket, ticks, 1, false);
         assert_eq!((refund(0, 100), history.newest()), (100, None));
+        history.rescale(|_| 1);
+        assert!(history.marks.get().is_none(), "nothing is allocated before a moment is noted");
         for (bucket, slack) in [(10, 6), (20, 10), (30, 8)] {
             history.open(bucket, slack);
         }

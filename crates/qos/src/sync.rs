@@ -1,5 +1,7 @@
-//! The one door to atomics in this crate. Nothing else imports `core::sync`. With the feature
-//! `schedules`, which only tests set, a scheduler that explores interleavings is behind it.
+//! The one door to atomics in this crate. Nothing else imports `core::sync`; the box of a
+//! [history](crate::history) comes from `once_cell`, and the meter's lock guards it. With the
+//! feature `schedules`, which only tests set, a scheduler that explores interleavings is behind
+//! it.
 
 #[cfg(not(feature = "schedules"))]
 pub(crate) use core::{

@@ -39,7 +39,7 @@ use weir_core::{CallId, FsResult, ObjectKey, Remembered};
 /// The log of a volume's calls.
 #[derive(Debug)]
 pub(super) struct Calls {
-    /// Made with the first call that is recorded: of ten thousand volumes, few are in use.
+    /// Made when it is first needed: of ten thousand volumes, few are in use.
     state: OnceLock<Box<Mutex<State>>>,
     syncs: SyncGroup,
     /// Records are to survive a power cut.
@@ -66,7 +66,7 @@ impl Calls {
         self.state.get_or_init(Box::default).lock()
     }
 
-    /// The known calls; `None` if no call was ever recorded.
+    /// The known calls; `None` if none was ever recorded or found.
     fn state_if_made(&self) -> Option<Guard<'_, State>> {
         self.state.get().map(|state| state.lock())
     }
@@ -85,7 +85,7 @@ impl Calls {
     /// Notes that the change was made; and what, if it made an object.
     pub(super) fn acted(&self, call: Option<&CallId>, made: Option<ObjectKey>) {
         let Some(call) = call.filter(|_| self.on) else { return };
-        let mut state = self.state();
+        let Some(mut state) = self.state_if_made() else { return };
         if state.acted(call, made, self.power) {
             self.pending.store(true, Relaxed);
         }
@@ -99,7 +99,7 @@ impl Calls {
     /// that from the change of another call.
     pub(super) fn void(&self, call: Option<&CallId>) {
         let Some(call) = call.filter(|_| self.on) else { return };
-        let mut state = self.state();
+        let Some(mut state) = self.state_if_made() else { return };
         if state.void(call) {
             self.pending.store(false, Relaxed);
             state.flush();
@@ -249,8 +249,8 @@ impl LocalStore {
         let calls = &self.0.calls;
         if result.is_err()
             && let Some(call) = self.1.filter(|_| calls.on)
+            && let Some(mut state) = calls.state_if_made()
         {
-            let mut state = calls.state();
             if state.failed_call(&call) {
                 calls.pending.store(false, Relaxed);
                 state.flush();
@@ -263,7 +263,7 @@ impl LocalStore {
     pub(super) fn settled(&self) {
         let calls = &self.0.calls;
         let Some(call) = self.1.filter(|_| calls.on) else { return };
-        if calls.state().settled(&call) {
+        if calls.state_if_made().is_some_and(|mut state| state.settled(&call)) {
             calls.pending.store(true, Relaxed);
         }
     }
@@ -280,4 +280,22 @@ fn start(volume: Arc<Volume>) {
         };
         volume.calls.syncs.round(sync)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_allocated_before_a_call_is_recorded() {
+        let calls = Calls::new(Durability::Power, true);
+        let call = CallId { client: 1, xid: 2, procedure: 8, print: 3 };
+        assert_eq!(calls.remembered(), []);
+        calls.forget(&[call]);
+        calls.write_noted();
+        calls.release_idle();
+        calls.acted(Some(&call), None);
+        calls.void(Some(&call));
+        assert!(calls.state.get().is_none());
+    }
 }
