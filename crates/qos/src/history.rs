@@ -104,23 +104,23 @@ impl History {
     /// Notes the start of `bucket`, which is later than all noted buckets.
     pub(crate) fn open(&self, bucket: u64, slack: u64) {
         let marks = self.marks.get_or_init(Default::default);
-        let free = marks.iter().position(|mark| mark.after() == 0);
-        let mark = free.unwrap_or_else(|| {
+        let [.., last] = marks;
+        let free = if last.after() == 0 {
+            marks.iter().find(|mark| mark.after() == 0).unwrap_or(last)
+        } else {
             merge(marks, bucket);
-            MARKS - 1
-        });
-        if let Some(mark) = marks.get(mark) {
-            mark.set(bucket + 1, slack);
-        }
+            last
+        };
+        free.set(bucket + 1, slack);
     }
 
-    fn marks(&self) -> impl Iterator<Item = &Mark> {
+    fn marks(&self) -> impl DoubleEndedIterator<Item = &Mark> {
         self.marks.get().into_iter().flatten()
     }
 
     /// The newest bucket that was noted.
     pub(crate) fn newest(&self) -> Option<u64> {
-        self.marks().map(Mark::after).max().and_then(|after| after.checked_sub(1))
+        self.marks().rev().find_map(|mark| mark.after().checked_sub(1))
     }
 
     /// Gives back as much as may be of `ticks`, the charge of a request of `bucket`, and says how
@@ -162,20 +162,29 @@ impl History {
 
 /// Makes room at the end: two neighbours become one, so that distances grow with the age.
 fn merge(marks: &[Mark; MARKS], now: u64) {
-    let after = |at: usize| marks.get(at).map_or(0, Mark::after);
-    let old = after(1) + OLD < now;
-    // The span that the pair covers, relative to its age.
-    let relative = |at: &usize| {
-        let span = after(at + 1).saturating_sub(after(at - 1));
-        (u128::from(span) << 64) / u128::from((now + 2).saturating_sub(after(at + 1)).max(1))
-    };
-    let at = if old { 0 } else { (1..MARKS - 1).min_by_key(relative).unwrap_or(0) };
+    let after = marks.each_ref().map(Mark::after);
+    let at = if after[1] + OLD < now { 0 } else { closest(&after, now) };
     if let Some([older, newer]) = marks.get(at..at + 2) {
         newer.slack.store(older.slack().min(newer.slack()), Ordering::Relaxed);
     }
     for (to, from) in marks.iter().zip(marks.iter().skip(1)).skip(at) {
         to.set(from.after(), from.slack());
     }
+}
+
+/// The first mark of the pair that spans the least time relative to its age. The fractions are
+/// compared by products: this runs once in each bucket, and ten divisions would take most of an
+/// admission. A span has less than 47 bits, and an age no more than [`OLD`] and two.
+fn closest(after: &[u64; MARKS], now: u64) -> usize {
+    let (mut closest, mut least, mut age_of_least) = (0, 1, 0);
+    for (at, window) in (1..).zip(after.windows(3)) {
+        let [before, _, newer] = window else { continue };
+        let (span, age) = (newer.saturating_sub(*before), (now + 2).saturating_sub(*newer).max(1));
+        if span * age_of_least < least * age {
+            (closest, least, age_of_least) = (at, span, age);
+        }
+    }
+    closest
 }
 
 #[cfg(test)]

@@ -250,11 +250,10 @@ impl LocalStore {
         if result.is_err()
             && let Some(call) = self.1.filter(|_| calls.on)
             && let Some(mut state) = calls.state_if_made()
+            && state.failed_call(&call)
         {
-            if state.failed_call(&call) {
-                calls.pending.store(false, Relaxed);
-                state.flush();
-            }
+            calls.pending.store(false, Relaxed);
+            state.flush();
         }
         result
     }
