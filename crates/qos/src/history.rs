@@ -176,6 +176,7 @@ fn merge(marks: &[Mark; MARKS], now: u64) {
 /// compared by products: this runs once in each bucket, and ten divisions would take most of an
 /// admission. A span has less than 47 bits, and an age no more than [`OLD`] and two.
 fn closest(after: &[u64; MARKS], now: u64) -> usize {
+    // One by zero is more than the fraction of any pair, so the first pair always replaces it.
     let (mut closest, mut least, mut age_of_least) = (0, 1, 0);
     for (at, window) in (1..).zip(after.windows(3)) {
         let [before, _, newer] = window else { continue };
@@ -190,6 +191,8 @@ fn closest(after: &[u64; MARKS], now: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use std::vec::Vec;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -239,5 +242,37 @@ mod tests {
         let after: Vec<u64> = history.marks().map(Mark::after).collect();
         assert!(after.is_sorted() && after[MARKS - 1] == 100_000, "{after:?}");
         assert!(after[MARKS - 2] >= 99_990 && after[0] <= 98_000, "{after:?}");
+    }
+
+    proptest! {
+        /// The quotients tell all fractions apart: two that differ do so by more than 2^-23, as
+        /// ages are no more than `OLD` and two.
+        #[test]
+        fn the_closest_pair_is_the_first_of_those_with_the_least_fraction(
+            gaps in prop::collection::vec(
+                prop_oneof![
+                    20 => Just(1), 10 => 1..4_u64, 5 => 1..200_u64,
+                    1 => (11..40).prop_map(|shift| 1_u64 << shift),
+                ],
+                MARKS..300,
+            ),
+        ) {
+            let (history, mut now) = (History::default(), 0);
+            for gap in gaps {
+                now += gap;
+                let marks = history.marks.get().map(|marks| marks.each_ref().map(Mark::after));
+                if let Some(after) = marks.filter(|after| after[MARKS - 1] > 0)
+                    && after[1] + OLD >= now
+                {
+                    let fraction = |at: &usize| {
+                        let (span, age) = (after[at + 1] - after[at - 1], now + 2 - after[at + 1]);
+                        (u128::from(span) << 64) / u128::from(age)
+                    };
+                    let least = (1..MARKS - 1).min_by_key(fraction).unwrap();
+                    prop_assert_eq!(closest(&after, now), least, "{:?} at {}", after, now);
+                }
+                history.open(now, 0);
+            }
+        }
     }
 }
