@@ -10,11 +10,18 @@
 //! and look up is decided before the store is called (see [`crate::access`]); calls that change
 //! names or attributes carry the caller's [`Credentials`], and the store lets the kernel (or the
 //! model) decide under that identity.
+//!
+//! A protocol that has decided before, such as SMB when an object was opened, passes
+//! [`Credentials::ROOT`]: then the store decides nothing, and the outcome is as for a caller who
+//! may do it. It passes the caller's own where an object is made, which belongs to that caller
+//! then. A size is set by [`Store::set_size`], not by [`Store::set_attr`] as root: the superuser
+//! keeps set-id bits that others lose.
 
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, Change, DeviceNumber, SetAttr};
 use crate::buf::Shared;
 use crate::cred::Credentials;
+use crate::details::{Details, SetDetails};
 use crate::error::FsResult;
 use crate::handle::ObjectKey;
 use crate::name::Name;
@@ -22,6 +29,7 @@ use crate::time::Timestamp;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::future::Future;
+use core::ops::Range;
 
 /// The stability that a write needs before it is answered (RFC 1813 §3.3.7, `stable_how`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +108,46 @@ pub struct Made<O> {
     pub dir: Change,
 }
 
+/// An object that was found under a name that may differ in case.
+#[derive(Clone, Debug)]
+pub struct Folded<O> {
+    /// The name as the directory has it.
+    pub name: Box<[u8]>,
+    /// The object.
+    pub object: O,
+    /// Its attributes.
+    pub attr: Attr,
+}
+
+/// The treatment of an existing name by [`Store::rename_this`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    /// It is [`FsError::Exists`](crate::FsError::Exists).
+    No,
+    /// It is replaced, as by [`Store::rename`].
+    Yes,
+}
+
+/// The parts of a file that hold data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allocated {
+    /// The ranges, in order, neither empty nor touching.
+    pub ranges: Vec<Range<u64>>,
+    /// Is there more than was asked for?
+    pub more: bool,
+}
+
+/// The properties of each entry that [`Store::read_dir`] is to tell beside its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Want {
+    /// Nothing.
+    Names,
+    /// The key and the attributes.
+    Attributes,
+    /// The details too.
+    Details,
+}
+
 /// One entry of a directory.
 #[derive(Clone, Debug)]
 pub struct DirEntry {
@@ -111,6 +159,8 @@ pub struct DirEntry {
     pub cookie: u64,
     /// Key and attributes where asked for and where the object could still be found.
     pub object: Option<(ObjectKey, Attr)>,
+    /// The details where asked for and where `object` is given.
+    pub details: Option<Details>,
 }
 
 /// Part of a directory, in the store's own order.
@@ -164,6 +214,25 @@ pub trait Store: 'static {
     /// The object's attributes. Ready at once if they are cached.
     fn attr(&self, object: &Self::Object) -> impl Future<Output = FsResult<Attr>>;
 
+    /// The object's attributes and details. Ready at once if they are cached.
+    ///
+    /// # Errors
+    /// The errors common to all.
+    fn details(&self, object: &Self::Object) -> impl Future<Output = FsResult<(Attr, Details)>>;
+
+    /// Sets details as `cred`, who must be the owner or may write. Answers attributes and details
+    /// afterwards.
+    ///
+    /// # Errors
+    /// `AccessDenied`; `NotSupported` for anything but regular files and directories; `NoSpace`,
+    /// `ReadOnly`.
+    fn set_details(
+        &self,
+        object: &Self::Object,
+        set: &SetDetails,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Attr, Details)>>;
+
     /// The object called `name` in `dir`, and its attributes. `.` is `dir`; `..` its parent, and
     /// at the top the top itself. Symbolic links are returned, never followed.
     ///
@@ -174,6 +243,17 @@ pub trait Store: 'static {
         dir: &Self::Object,
         name: Name<'_>,
     ) -> impl Future<Output = FsResult<(Self::Object, Attr)>>;
+
+    /// As [`Store::lookup`]; if there is no such name, the one that differs from it in case alone
+    /// ([`crate::fold`]). Of several of those the one whose bytes come first. Tells the name too.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`.
+    fn lookup_folded(
+        &self,
+        dir: &Self::Object,
+        name: Name<'_>,
+    ) -> impl Future<Output = FsResult<Folded<Self::Object>>>;
 
     /// The target of a symbolic link.
     ///
@@ -206,6 +286,39 @@ pub trait Store: 'static {
         data: Shared,
         stability: Stability,
     ) -> impl Future<Output = FsResult<WriteDone>>;
+
+    /// Cuts a file to `size` bytes, or grows it with a hole. The right to is decided before, as for
+    /// a write, which it counts as: set-id bits go, and the next commit makes it stable.
+    ///
+    /// # Errors
+    /// `IsDirectory`, `WrongKind`, `TooLarge`, `NoSpace`.
+    fn set_size(&self, object: &Self::Object, size: u64) -> impl Future<Output = FsResult<Change>>;
+
+    /// Makes the bytes `from..to` of a file read as zeros, as far as the file reaches, and holes of
+    /// them where they are whole blocks. Its size stays. It counts as a write, as
+    /// [`Store::set_size`] does.
+    ///
+    /// # Errors
+    /// `IsDirectory`, `WrongKind`; `NotSupported` where the store has no holes.
+    fn zero_range(
+        &self,
+        object: &Self::Object,
+        from: u64,
+        to: u64,
+    ) -> impl Future<Output = FsResult<Change>>;
+
+    /// The parts of `from..to` that hold data, at most `ranges_max` of them, as far as the file
+    /// reaches. Ready at once for a file that is known to have no holes.
+    ///
+    /// # Errors
+    /// `IsDirectory`, `WrongKind`.
+    fn allocated_ranges(
+        &self,
+        object: &Self::Object,
+        from: u64,
+        to: u64,
+        ranges_max: usize,
+    ) -> impl Future<Output = FsResult<Allocated>>;
 
     /// Makes everything that was written to the file before this call safe from a power cut.
     fn commit(&self, object: &Self::Object) -> impl Future<Output = FsResult<Change>>;
@@ -306,6 +419,21 @@ pub trait Store: 'static {
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>>;
 
+    /// Removes a name as `cred`, if it leads to `object` still: the name of an empty directory, or
+    /// one of the names of anything else. Whatever else goes on in `dir`, never the name of another
+    /// object.
+    ///
+    /// # Errors
+    /// `NotFound` if the name is gone or leads to another object, `NotEmpty`, `Invalid` (`.` and
+    /// `..`), `AccessDenied`, `NotPermitted` (sticky).
+    fn remove_this(
+        &self,
+        dir: &Self::Object,
+        name: Name<'_>,
+        object: &Self::Object,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>>;
+
     /// Renames as `cred`, replacing what `to` names if it is of the same sort. Gives the changes of
     /// both directories, in that order (the same twice if they are one).
     ///
@@ -318,6 +446,21 @@ pub trait Store: 'static {
         from: Name<'_>,
         to_dir: &Self::Object,
         to: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Change, Change)>>;
+
+    /// Renames as [`Store::rename`] does, if `from` leads to `object` still, and with `replace`
+    /// deciding about an existing name. To the very name that it has, nothing changes. If another
+    /// name of the same object is in the way, `Replace::Yes` leaves both, as `rename` does.
+    ///
+    /// # Errors
+    /// The errors of `rename`; `NotFound` also if the name leads to another object.
+    fn rename_this(
+        &self,
+        object: &Self::Object,
+        from: (&Self::Object, Name<'_>),
+        to: (&Self::Object, Name<'_>),
+        replace: Replace,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Change, Change)>>;
 
@@ -334,7 +477,7 @@ pub trait Store: 'static {
     ) -> impl Future<Output = FsResult<(Attr, Change)>>;
 
     /// Entries of `dir` after `cookie` (0: from the start), at most `entries_max` and about
-    /// `name_bytes_max` bytes of names, with keys and attributes where `with_objects`.
+    /// `name_bytes_max` bytes of names, with what is wanted of their objects.
     ///
     /// # Errors
     /// `NotDirectory`; `BadCookie` where the store can tell.
@@ -344,7 +487,7 @@ pub trait Store: 'static {
         cookie: u64,
         entries_max: usize,
         name_bytes_max: usize,
-        with_objects: bool,
+        want: Want,
     ) -> impl Future<Output = FsResult<DirPage>>;
 
     /// The volume's space.

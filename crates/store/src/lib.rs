@@ -14,7 +14,9 @@ mod creds;
 #[expect(unsafe_code, reason = "the control messages of sockets, which rustix lacks")]
 mod datagram;
 mod descriptors;
+mod details_format;
 mod error;
+mod index_memory;
 mod local;
 mod pace;
 mod pool;

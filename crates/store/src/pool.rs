@@ -5,6 +5,7 @@
 //! waits for room, first come first served; nothing is refused. Lanes with work take turns.
 //! A job that was queued is carried out even if its future is dropped.
 
+use crate::index_memory::{INDEX_BYTES_MAX, IndexMemory};
 use crate::pace::Pace;
 use crate::sync::{Arc, Condvar, Guard, Mutex, Weak, promise, spawn, wait};
 use crate::writeback::Writeback;
@@ -35,6 +36,7 @@ pub struct Pool {
     file_systems: Mutex<HashMap<u64, Weak<Pace>>>,
     long_jobs: Arc<Mutex<LongJobs>>,
     writeback: Writeback,
+    index_memory: Arc<IndexMemory>,
 }
 
 #[derive(Debug)]
@@ -112,6 +114,7 @@ impl Pool {
             file_systems: Mutex::default(),
             long_jobs: Arc::default(),
             writeback: Writeback::new(),
+            index_memory: IndexMemory::new(INDEX_BYTES_MAX),
         }))
     }
 
@@ -126,6 +129,11 @@ impl Pool {
     /// Where files are listed that were written to.
     pub(crate) fn writeback(&self) -> Writeback {
         self.writeback.clone()
+    }
+
+    /// The memory for indexes of directories.
+    pub(crate) fn index_memory(&self) -> Arc<IndexMemory> {
+        Arc::clone(&self.index_memory)
     }
 
     /// The pace of the file system with device number `device`.

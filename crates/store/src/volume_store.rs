@@ -9,11 +9,12 @@ use crate::sync::Arc;
 use std::path::Path;
 use weir_core::attr::Change;
 use weir_core::store::{
-    CreateHow, DirPage, FsStat, Made, MakeKind, ReadDone, Stability, WriteDone,
+    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Stability,
+    Want, WriteDone,
 };
 use weir_core::{
-    Acl, AclKind, Attr, CallId, Credentials, FsResult, Name, ObjectKey, Remembered, SetAttr,
-    Shared, Store, Timestamp,
+    Acl, AclKind, Attr, CallId, Credentials, Details, FsResult, Name, ObjectKey, Remembered,
+    SetAttr, SetDetails, Shared, Store, Timestamp,
 };
 
 /// The store of one volume. Cheap to clone; all clones are the same volume.
@@ -94,6 +95,40 @@ impl Store for VolumeStore {
     }
 
     #[inline]
+    fn details(&self, object: &VolumeObject) -> impl Future<Output = FsResult<(Attr, Details)>> {
+        match (self, object) {
+            (Self::Local(store), VolumeObject::Local(object)) => store.details(object),
+        }
+    }
+
+    fn set_details(
+        &self,
+        object: &VolumeObject,
+        set: &SetDetails,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Attr, Details)>> {
+        match (self, object) {
+            (Self::Local(store), VolumeObject::Local(object)) => {
+                store.set_details(object, set, cred)
+            }
+        }
+    }
+
+    #[inline]
+    async fn lookup_folded(
+        &self,
+        dir: &VolumeObject,
+        name: Name<'_>,
+    ) -> FsResult<Folded<VolumeObject>> {
+        match (self, dir) {
+            (Self::Local(store), VolumeObject::Local(dir)) => {
+                let Folded { name, object, attr } = store.lookup_folded(dir, name).await?;
+                Ok(Folded { name, object: VolumeObject::Local(object), attr })
+            }
+        }
+    }
+
+    #[inline]
     fn read_link(&self, object: &VolumeObject) -> impl Future<Output = FsResult<Vec<u8>>> {
         match (self, object) {
             (Self::Local(store), VolumeObject::Local(object)) => store.read_link(object),
@@ -126,6 +161,37 @@ impl Store for VolumeStore {
         match (self, object) {
             (Self::Local(store), VolumeObject::Local(object)) => {
                 store.write(object, offset, data, stability)
+            }
+        }
+    }
+
+    fn set_size(&self, object: &VolumeObject, size: u64) -> impl Future<Output = FsResult<Change>> {
+        match (self, object) {
+            (Self::Local(store), VolumeObject::Local(object)) => store.set_size(object, size),
+        }
+    }
+
+    fn zero_range(
+        &self,
+        object: &VolumeObject,
+        from: u64,
+        to: u64,
+    ) -> impl Future<Output = FsResult<Change>> {
+        match (self, object) {
+            (Self::Local(store), VolumeObject::Local(object)) => store.zero_range(object, from, to),
+        }
+    }
+
+    fn allocated_ranges(
+        &self,
+        object: &VolumeObject,
+        from: u64,
+        to: u64,
+        ranges_max: usize,
+    ) -> impl Future<Output = FsResult<Allocated>> {
+        match (self, object) {
+            (Self::Local(store), VolumeObject::Local(object)) => {
+                store.allocated_ranges(object, from, to, ranges_max)
             }
         }
     }
@@ -242,6 +308,37 @@ impl Store for VolumeStore {
         }
     }
 
+    fn remove_this(
+        &self,
+        dir: &VolumeObject,
+        name: Name<'_>,
+        object: &VolumeObject,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>> {
+        match (self, dir, object) {
+            (Self::Local(store), VolumeObject::Local(dir), VolumeObject::Local(object)) => {
+                store.remove_this(dir, name, object, cred)
+            }
+        }
+    }
+
+    async fn rename_this(
+        &self,
+        object: &VolumeObject,
+        (from_dir, from): (&VolumeObject, Name<'_>),
+        (to_dir, to): (&VolumeObject, Name<'_>),
+        replace: Replace,
+        cred: &Credentials,
+    ) -> FsResult<(Change, Change)> {
+        let (VolumeObject::Local(object), VolumeObject::Local(from_dir)) = (object, from_dir);
+        let VolumeObject::Local(to_dir) = to_dir;
+        match self {
+            Self::Local(store) => {
+                store.rename_this(object, (from_dir, from), (to_dir, to), replace, cred).await
+            }
+        }
+    }
+
     fn link(
         &self,
         object: &VolumeObject,
@@ -262,11 +359,11 @@ impl Store for VolumeStore {
         cookie: u64,
         entries_max: usize,
         name_bytes_max: usize,
-        with_objects: bool,
+        want: Want,
     ) -> impl Future<Output = FsResult<DirPage>> {
         match (self, dir) {
             (Self::Local(store), VolumeObject::Local(dir)) => {
-                store.read_dir(dir, cookie, entries_max, name_bytes_max, with_objects)
+                store.read_dir(dir, cookie, entries_max, name_bytes_max, want)
             }
         }
     }

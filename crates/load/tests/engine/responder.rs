@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use weir_core::store::Want;
 use weir_core::testing::{MemStore, block_on};
 use weir_core::{Credentials, HandleKey, Name, Rights, Shared, Store, VolumeId};
 use weir_load::{NfsTarget, Target};
@@ -120,7 +121,7 @@ impl Responder {
             let name = Name::new(name.as_bytes()).unwrap();
             at = block_on(store.lookup(&at, name)).unwrap().0;
         }
-        let page = block_on(store.read_dir(&at, 0, 1000, 1 << 20, false)).unwrap();
+        let page = block_on(store.read_dir(&at, 0, 1000, 1 << 20, Want::Names)).unwrap();
         let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut names: Vec<_> = page.entries.iter().map(|entry| name(&entry.name)).collect();
         names.retain(|name| name != "." && name != "..");

@@ -35,7 +35,8 @@ struct State {
     acl: Option<Acl>,
     acl_valid: bool,
     in_flight: u32,
-    /// Moves whenever a change begins or ends.
+    /// Moves up whenever a change begins or ends: the count of changes that is told too. It begins
+    /// with the time of the last change, in nanoseconds, and follows it.
     generation: u64,
 }
 
@@ -53,7 +54,7 @@ impl Attrs {
     /// [`Attrs::validate`] follows.
     pub(super) fn new((first, acl): (Attr, Option<Acl>), lists: Lists, keep: bool) -> Self {
         let attr = Attr { has_acl: acl.is_some(), ..first };
-        let (valid, acl_valid, in_flight, generation) = (false, false, 0, 0);
+        let (valid, acl_valid, in_flight, generation) = (false, false, 0, nanos(attr.ctime));
         let state = State { attr, valid, acl, acl_valid, in_flight, generation };
         Self { state: Mutex::new(state), lists, keep }
     }
@@ -74,6 +75,30 @@ impl Attrs {
             }
         }
         self.ask(fd).map(|(attr, _)| attr)
+    }
+
+    /// The attributes and the count of changes, which is no later than they are.
+    pub(super) fn counted(&self, fd: impl AsFd) -> FsResult<(Attr, u64)> {
+        let count = {
+            let state = self.state.lock();
+            if state.valid {
+                return Ok((state.attr, state.generation));
+            }
+            state.generation
+        };
+        self.ask(fd).map(|(attr, _)| (attr, count))
+    }
+
+    /// Counts on from `lead` more than the time of the last change. Before anybody has looked.
+    pub(super) fn count_from(&self, lead: u64) {
+        let mut state = self.state.lock();
+        state.generation = state.generation.saturating_add(lead);
+    }
+
+    /// The most by which the count is ahead of the time of the last change.
+    pub(super) fn lead(&self) -> u64 {
+        let state = self.state.lock();
+        state.generation.saturating_sub(nanos(state.attr.ctime))
     }
 
     /// The attributes and the access list that goes with them, from the cache or else from the
@@ -182,6 +207,7 @@ impl Mutation<'_> {
         state.generation += 1;
         if undisturbed {
             self.attrs.store(&mut state, attr, &acl);
+            state.generation = state.generation.max(nanos(attr.ctime));
         }
         let before = self.known.filter(|_| undisturbed);
         Ok(Change { before, after: Some(attr) })
@@ -263,6 +289,12 @@ fn device_of(kind: FileKind, (major, minor): (u32, u32)) -> DeviceNumber {
         FileKind::BlockDevice | FileKind::CharDevice => DeviceNumber { major, minor },
         _ => DeviceNumber::default(),
     }
+}
+
+/// A time in nanoseconds since 1970.
+pub(super) fn nanos(time: Timestamp) -> u64 {
+    let secs = u64::try_from(time.secs).unwrap_or(0);
+    secs.saturating_mul(1_000_000_000).saturating_add(time.nanos.into())
 }
 
 fn time(secs: i64, nanos: u64) -> Timestamp {

@@ -38,6 +38,9 @@ impl StoreControl for LocalStore {
         }
         // Names hold the memory of objects, though not the objects.
         self.0.names.release_all();
+        if let Some(folded) = self.0.root.folded() {
+            folded.invalidate();
+        }
         self.0.settle_aside(self.0.table.release_idle());
     }
 

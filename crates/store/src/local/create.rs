@@ -19,7 +19,7 @@ use super::{Durability, LocalStore};
 use crate::creds::as_caller;
 use crate::descriptors::Share;
 use crate::error::fs_error;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicBool};
 use crate::sys::{birth, handle_without_birth, own_descriptors, status};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat};
@@ -216,7 +216,8 @@ fn hold_made(
     // Somebody may have found it by its name and written to it already, or removed it.
     let untouched = attr.size == 0 && attr.nlink == names;
     let shape = if untouched { Shape::EMPTY } else { Shape::UNKNOWN };
-    let inode = new_inode((fd, share), Reach::Full, key, &attr, attrs, shape, &volume.crowd);
+    let mut inode = new_inode((fd, share), Reach::Full, key, &attr, attrs, shape, &volume.crowd);
+    inode.plain = AtomicBool::new(true);
     let inode = volume.hold(inode, mark);
     if names == 0 {
         // Nobody can have found it, whatever has left the table meanwhile. The kernel must not be

@@ -10,7 +10,7 @@ use super::volume::{Step, Volume, Waiting};
 use crate::creds::as_root;
 use crate::error::fs_error;
 use crate::sync::WriteGuard;
-use rustix::fs::ftruncate;
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use weir_core::{Attr, FileKind, FsResult};
 
 /// A file that is about to lose a name.
@@ -109,6 +109,39 @@ impl Volume {
         }
         change.settle(signed(shape.counts()) - signed(before.counts()));
         Ok(done?)
+    }
+
+    /// Makes a hole of the whole blocks of `from..to`, as far as the file reaches, and zeros of the
+    /// rest. Was there anything to do?
+    pub(super) fn punch(
+        &self,
+        inode: &Inode,
+        (from, to): (u64, u64),
+        waiting: Waiting,
+    ) -> Step<bool> {
+        self.mend(inode, waiting)?;
+        let (fd, unit, books) = (inode.fd(), self.unit, self.usage.books());
+        let mut shape = self.shape_to_change(inode, waiting)?;
+        // Behind its end there is nothing to be kept, so the last block goes whole.
+        let to = if to >= shape.size { unit.up(shape.size) } else { to };
+        if from >= to.min(shape.size) {
+            return Ok(false);
+        }
+        let before = if shape.covers(unit, shape.size) {
+            unit.up(to) - unit.down(from)
+        } else {
+            unit.data(fd, from, to)?
+        };
+        let counted = shape.counts();
+        let change = books.announce(inode.fileid, counted, 0, waiting)?;
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // As root, as in `resize`.
+        let done = as_root(|_| fallocate(fd, hole, from, to - from))?.map_err(fs_error);
+        shape.data = (shape.data + unit.data(fd, from, to)?).saturating_sub(before);
+        shape.solid = false;
+        change.settle(signed(shape.counts()) - signed(counted));
+        done?;
+        Ok(true)
     }
 
     /// Prepares for taking a name off `target`, which may be its last. It was mended before the

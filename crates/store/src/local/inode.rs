@@ -3,11 +3,12 @@
 use super::acl::Lists;
 use super::attrs::{Attrs, Mutation};
 use super::commit::SyncGroup;
+use super::details::Extras;
 use super::shape::Shape;
 use super::turns::Turns;
 use super::uncommitted::Uncommitted;
 use crate::descriptors::Share;
-use crate::sync::{AtomicBool, Mutex, Relaxed, RwLock};
+use crate::sync::{AtomicBool, Mutex, OnceLock, Relaxed, RwLock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::attr::Change;
 use weir_core::{Access, Acl, Attr, Credentials, FileKind, FsError, FsResult, ObjectKey, access};
@@ -45,6 +46,10 @@ pub struct Inode {
     /// Data was written whose writeback has not begun: the file is listed for it.
     pub(super) dirty: AtomicBool,
     pub(super) turns: Turns,
+    /// Properties that most objects need not. Made when they are first needed.
+    pub(super) extras: OnceLock<Box<Extras>>,
+    /// Made by us, and nobody has set details yet.
+    pub(super) plain: AtomicBool,
     /// The last name is gone.
     pub(super) gone: AtomicBool,
 }
@@ -79,9 +84,9 @@ impl Inode {
         Lists::of(self.kind, self.reach)
     }
 
-    /// May `cred` set the size of this file, which has been found with `found`? Its owner always
-    /// may ([`Store::set_attr`](weir_core::Store::set_attr)).
-    pub(super) fn may_resize(&self, found: &Attr, cred: &Credentials) -> FsResult<bool> {
+    /// May `cred` set the size or the details of this object, which has been found with `found`?
+    /// Its owner always may ([`Store::set_attr`](weir_core::Store::set_attr)).
+    pub(super) fn may_change(&self, found: &Attr, cred: &Credentials) -> FsResult<bool> {
         if cred.uid == found.uid {
             return Ok(true);
         }

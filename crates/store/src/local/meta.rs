@@ -171,6 +171,7 @@ impl LocalStore {
             mount,
             names: Names::new(objects_max * NAMES_PER_OBJECT, options.metadata_cache),
             kept: (by_handle != Ok(true)).then(|| Box::new(Kept::new(objects_max, &descriptors))),
+            index_memory: options.pool.index_memory(),
             descriptors,
             cache_metadata: options.metadata_cache,
             durability: options.namespace_durability,

@@ -11,6 +11,8 @@ mod close;
 mod commit;
 mod control;
 mod create;
+mod details;
+mod folded;
 mod fs_stat;
 mod growth;
 mod inode;
@@ -30,6 +32,7 @@ mod remove;
 mod rename;
 mod set_attr;
 mod shape;
+mod sparse;
 mod table;
 mod turns;
 mod uncommitted;
@@ -47,14 +50,17 @@ use crate::pool::Pool;
 use crate::sync::{Acquire, Arc};
 pub use inode::Inode;
 pub use meta::{OpenError, volume_format};
+use remove::Victim;
+use rename::Terms;
 use rustix::fs::{readlinkat, syncfs};
 use weir_core::attr::Change;
 use weir_core::store::{
-    CreateHow, DirPage, FsStat, Made, MakeKind, ReadDone, Stability, Store, WriteDone,
+    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Stability,
+    Store, Want, WriteDone,
 };
 use weir_core::{
-    Acl, AclKind, Attr, CallId, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr,
-    Shared, Timestamp,
+    Acl, AclKind, Attr, CallId, Credentials, Details, FileKind, FsError, FsResult, Name, ObjectKey,
+    SetAttr, SetDetails, Shared, Timestamp,
 };
 
 /// When a change of names or attributes is answered.
@@ -163,6 +169,27 @@ impl Store for LocalStore {
         self.lookup(dir, name)
     }
 
+    fn details(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<(Attr, Details)>> {
+        self.details(object)
+    }
+
+    fn set_details(
+        &self,
+        object: &Arc<Inode>,
+        set: &SetDetails,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Attr, Details)>> {
+        self.set_details(object, set, cred)
+    }
+
+    fn lookup_folded(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+    ) -> impl Future<Output = FsResult<Folded<Arc<Inode>>>> {
+        self.lookup_folded(dir, name)
+    }
+
     fn read_link(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<Vec<u8>>> {
         self.read_link(object)
     }
@@ -185,6 +212,29 @@ impl Store for LocalStore {
         stability: Stability,
     ) -> impl Future<Output = FsResult<WriteDone>> {
         self.write(object, offset, data, stability)
+    }
+
+    fn set_size(&self, object: &Arc<Inode>, size: u64) -> impl Future<Output = FsResult<Change>> {
+        self.set_size(object, size)
+    }
+
+    fn zero_range(
+        &self,
+        object: &Arc<Inode>,
+        from: u64,
+        to: u64,
+    ) -> impl Future<Output = FsResult<Change>> {
+        self.zero_range(object, from, to)
+    }
+
+    fn allocated_ranges(
+        &self,
+        object: &Arc<Inode>,
+        from: u64,
+        to: u64,
+        ranges_max: usize,
+    ) -> impl Future<Output = FsResult<Allocated>> {
+        self.allocated_ranges(object, from, to, ranges_max)
     }
 
     fn commit(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<Change>> {
@@ -246,7 +296,7 @@ impl Store for LocalStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        self.remove(dir, name, remove::Sort::Other, cred)
+        self.remove(dir, name, Victim::Other, cred)
     }
 
     fn remove_dir(
@@ -255,7 +305,7 @@ impl Store for LocalStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        self.remove(dir, name, remove::Sort::Directory, cred)
+        self.remove(dir, name, Victim::Directory, cred)
     }
 
     fn rename(
@@ -266,7 +316,28 @@ impl Store for LocalStore {
         to: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Change, Change)>> {
-        self.rename((from_dir, from), (to_dir, to), cred)
+        self.rename((from_dir, from), (to_dir, to), Terms::NONE, cred)
+    }
+
+    fn remove_this(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        object: &Arc<Inode>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>> {
+        self.remove(dir, name, Victim::This(Arc::clone(object)), cred)
+    }
+
+    fn rename_this(
+        &self,
+        object: &Arc<Inode>,
+        from: (&Arc<Inode>, Name<'_>),
+        to: (&Arc<Inode>, Name<'_>),
+        replace: Replace,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Change, Change)>> {
+        self.rename(from, to, Terms::this(object, replace), cred)
     }
 
     fn link(
@@ -285,9 +356,9 @@ impl Store for LocalStore {
         cookie: u64,
         entries_max: usize,
         name_bytes_max: usize,
-        with_objects: bool,
+        want: Want,
     ) -> impl Future<Output = FsResult<DirPage>> {
-        self.read_dir(dir, read_dir::Part { cookie, entries_max, name_bytes_max, with_objects })
+        self.read_dir(dir, read_dir::Part { cookie, entries_max, name_bytes_max, want })
     }
 
     fn fs_stat(&self) -> impl Future<Output = FsResult<FsStat>> {

@@ -4,6 +4,8 @@
 //! `names` lock; at its end it moves the directory's number and forgets or replaces the names it
 //! touched. A lookup notes the number before it asks the kernel and keeps the answer only if the
 //! number is still the same, under the lock. Entries hold no object open.
+//!
+//! Every change that comes here goes on to the directory's index of folded names, if it has one.
 
 use super::inode::Inode;
 use crate::sync::{Arc, Guard, OnceLock, Weak};
@@ -85,6 +87,7 @@ impl Names {
     /// Forgets a name, and with it all lookups under way.
     pub(super) fn forget(&self, directory: &Inode, name: Name<'_>, lock: &mut Guard<'_, u64>) {
         **lock += 1;
+        directory.note_folded(name, false, **lock);
         if let Some(cache) = self.cache.get() {
             cache.remove(&Borrowed { directory: directory.serial, name: name.as_bytes() });
         }
@@ -99,6 +102,7 @@ impl Names {
         lock: &mut Guard<'_, u64>,
     ) {
         **lock += 1;
+        directory.note_folded(name, true, **lock);
         self.set(directory, name, inode);
     }
 }

@@ -11,7 +11,7 @@ use super::volume::Volume;
 use crate::creds::as_root;
 use crate::descriptors::Share;
 use crate::error::fs_error;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Relaxed, RwLock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Relaxed, RwLock};
 use crate::sys::{self, birth, handle_without_birth, open_handle};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, makedev, openat, openat2, readlinkat};
@@ -243,6 +243,8 @@ pub(super) fn new_inode(
         uncommitted: Uncommitted::none(crowd),
         dirty: AtomicBool::new(false),
         turns: Turns::default(),
+        extras: OnceLock::new(),
+        plain: AtomicBool::new(false),
         gone: AtomicBool::new(false),
     }
 }

@@ -4,15 +4,15 @@
 use super::LocalStore;
 use super::inode::{Inode, Reach};
 use super::open::without_atime;
-use super::volume::Volume;
+use super::volume::{Volume, Waiting};
 use crate::error::fs_error;
 use crate::sync::Arc;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom, openat, seek};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
-use weir_core::store::{DirEntry, DirPage};
-use weir_core::{Attr, FsError, FsResult, Name, ObjectKey};
+use weir_core::store::{DirEntry, DirPage, Want};
+use weir_core::{Attr, Details, FsError, FsResult, Name, ObjectKey};
 
 /// The kernel's entries are read in pieces of this size; it holds at least 100 of them.
 const BUFFER_BYTES: usize = 32 << 10;
@@ -23,7 +23,7 @@ pub(super) struct Part {
     pub(super) cookie: u64,
     pub(super) entries_max: usize,
     pub(super) name_bytes_max: usize,
-    pub(super) with_objects: bool,
+    pub(super) want: Want,
 }
 
 impl LocalStore {
@@ -39,9 +39,11 @@ fn list(volume: &Volume, dir: &Inode, part: Part) -> FsResult<DirPage> {
         return Err(FsError::Stale);
     }
     let (mut entries, eof) = names(volume, dir, part)?;
-    if part.with_objects {
+    if part.want >= Want::Attributes {
         for entry in &mut entries {
-            entry.object = object(volume, dir, &entry.name);
+            if let Some((key, attr, details)) = object(volume, dir, &entry.name, part.want) {
+                (entry.object, entry.details) = (Some((key, attr)), details);
+            }
         }
     }
     Ok(DirPage { entries, eof, attr: dir.attr()? })
@@ -73,6 +75,7 @@ fn names(volume: &Volume, dir: &Inode, part: Part) -> FsResult<(Vec<DirEntry>, b
             fileid: if above_root { dir.fileid } else { entry.ino() },
             cookie: entry.next_entry_cookie(),
             object: None,
+            details: None,
         });
     }
     Ok((entries, true))
@@ -80,7 +83,7 @@ fn names(volume: &Volume, dir: &Inode, part: Part) -> FsResult<(Vec<DirEntry>, b
 
 /// Opens the directory for one listing, because a position belongs to an open file, and goes to
 /// the cookie.
-fn position(volume: &Volume, dir: &Inode, cookie: u64) -> FsResult<OwnedFd> {
+pub(super) fn position(volume: &Volume, dir: &Inode, cookie: u64) -> FsResult<OwnedFd> {
     if dir.reach == Reach::Path {
         return Err(FsError::AccessDenied);
     }
@@ -100,19 +103,30 @@ fn position(volume: &Volume, dir: &Inode, cookie: u64) -> FsResult<OwnedFd> {
     Ok(listing)
 }
 
-/// Key and attributes of an entry, if it is still there. Objects are held open as long as that
-/// closes no others: a long listing must not empty the table.
-fn object(volume: &Volume, dir: &Inode, name: &[u8]) -> Option<(ObjectKey, Attr)> {
+/// Key, attributes and details of an entry, if it is still there. Objects are held open as long as
+/// that closes no others: a long listing must not empty the table.
+fn object(
+    volume: &Volume,
+    dir: &Inode,
+    name: &[u8],
+    want: Want,
+) -> Option<(ObjectKey, Attr, Option<Details>)> {
     let name = Name::new(name).ok()?;
-    let with_attr = |inode: Arc<Inode>| Some((inode.key, inode.attr().ok()?));
+    let told = |inode: &Inode| {
+        if want < Want::Details {
+            return Some((inode.key, inode.attr().ok()?, None));
+        }
+        let (attr, details) = volume.details_of(inode, Waiting::Allowed).ok()?;
+        Some((inode.key, attr, Some(details)))
+    };
     if name.is_dot() || (name.is_dot_dot() && dir.key == volume.root.key) {
-        return Some((dir.key, dir.attr().ok()?));
+        return told(dir);
     }
     if name.is_dot_dot() {
-        return with_attr(volume.open_parent(dir).ok()?);
+        return told(&*volume.open_parent(dir).ok()?);
     }
     if let Some(inode) = volume.names.get(dir, name) {
-        return with_attr(inode);
+        return told(&inode);
     }
     let began = *dir.names.lock();
     let found = volume.find_name(dir.fd(), name.as_bytes()).ok()?;
@@ -121,9 +135,10 @@ fn object(volume: &Volume, dir: &Inode, name: &[u8]) -> Option<(ObjectKey, Attr)
         if let Some(kept) = &volume.kept {
             kept.keep(found.key, &found.fd).ok()?;
         }
-        return Some((found.key, found.attr));
+        let details = || volume.details_of_found(found.fd.as_fd(), &found.attr).ok();
+        return Some((found.key, found.attr, (want == Want::Details).then(details).flatten()));
     }
     let inode = volume.adopt(found).ok()?;
     volume.names.found(dir, name, &inode, began);
-    with_attr(inode)
+    told(&inode)
 }

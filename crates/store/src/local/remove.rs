@@ -14,11 +14,34 @@ use rustix::fs::{AtFlags, unlinkat};
 use weir_core::attr::Change;
 use weir_core::{CallId, Credentials, FileKind, FsError, FsResult, Name};
 
-/// The kind of object that a name must lead to, to be removed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
+/// The object that a name must lead to, to be removed.
+#[derive(Clone)]
+pub(super) enum Victim {
     Directory,
     Other,
+    /// This object, whichever kind it is of.
+    This(Arc<Inode>),
+}
+
+impl Victim {
+    fn is_directory(&self) -> bool {
+        match self {
+            Self::Directory => true,
+            Self::Other => false,
+            Self::This(object) => object.kind == FileKind::Directory,
+        }
+    }
+
+    /// Can the name be removed at all?
+    fn check(&self, name: Name<'_>) -> FsResult<()> {
+        Err(match self {
+            Self::Other if name.is_special() => FsError::IsDirectory,
+            Self::Directory if name.is_dot() => FsError::Invalid,
+            Self::Directory if name.is_dot_dot() => FsError::Exists,
+            Self::This(_) if name.is_special() => FsError::Invalid,
+            _ => return Ok(()),
+        })
+    }
 }
 
 impl LocalStore {
@@ -26,23 +49,25 @@ impl LocalStore {
         &self,
         dir: &Arc<Inode>,
         name: Name<'_>,
-        sort: Sort,
+        victim: Victim,
         cred: &Credentials,
     ) -> FsResult<Change> {
         self.foresee_removed(dir, name).await?;
         let call = self.1;
         let by = (cred, call.as_ref());
-        let change =
-            match self.inline_in_turn(dir, |volume, w| remove(volume, (dir, name), sort, by, w)) {
-                Some(done) => done,
-                None => {
-                    let (own, name, cred) = (Arc::clone(dir), OwnName::from(name), cred.clone());
-                    self.pooled_change_in_turn(dir, move |volume, waiting| {
-                        remove(volume, (&own, name.get()?), sort, (&cred, call.as_ref()), waiting)
-                    })
-                    .await
-                }
-            };
+        let change = match self
+            .inline_in_turn(dir, |volume, w| remove(volume, (dir, name), &victim, by, w))
+        {
+            Some(done) => done,
+            None => {
+                let (own, name, cred) = (Arc::clone(dir), OwnName::from(name), cred.clone());
+                self.pooled_change_in_turn(dir, move |volume, waiting| {
+                    let by = (&cred, call.as_ref());
+                    remove(volume, (&own, name.get()?), &victim, by, waiting)
+                })
+                .await
+            }
+        };
         let change = self.ended(change)?;
         if self.0.durability == Durability::Power {
             self.settle(dir, Extent::All).await?;
@@ -72,30 +97,31 @@ fn removal<'a>(dir: &Inode, name: Name<'a>, object: &Inode) -> FsResult<NameChan
 fn remove(
     volume: &Volume,
     (dir, name): (&Inode, Name<'_>),
-    sort: Sort,
+    victim: &Victim,
     (cred, call): (&Credentials, Option<&CallId>),
     waiting: Waiting,
 ) -> Step<Change> {
     volume.mend_named(dir, name, waiting)?;
     let mut lock = volume.lock_names(dir, waiting)?;
-    match sort {
-        Sort::Other if name.is_special() => return Err(FsError::IsDirectory.into()),
-        Sort::Directory if name.is_dot() => return Err(FsError::Invalid.into()),
-        Sort::Directory if name.is_dot_dot() => return Err(FsError::Exists.into()),
-        _ => {}
-    }
+    victim.check(name)?;
     let unlink = || {
-        let flags = if sort == Sort::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let flags = if victim.is_directory() { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         as_caller(cred, |_| unlinkat(&dir.fd, name.as_bytes(), flags))?.map_err(fs_error)
     };
     let target = match volume.locked_lookup(dir, name, waiting) {
         // Whether the caller may know that is the kernel's to say.
-        Err(Stop::Failed(FsError::NotFound)) => {
+        Err(Stop::Failed(FsError::NotFound)) if !matches!(victim, Victim::This(_)) => {
             unlink()?;
             return Err(FsError::Io.into());
         }
         found => found?,
     };
+    // No name changes while the directory is locked.
+    if let Victim::This(object) = victim
+        && object.serial != target.serial
+    {
+        return Err(FsError::NotFound.into());
+    }
     target.freed_inline(waiting)?;
     volume.mend(&target, waiting)?;
     let books = volume.usage.books();
@@ -109,7 +135,7 @@ fn remove(
     if let Some(departure) = departure {
         departure.left(nlink);
     }
-    if sort == Sort::Directory || nlink == 0 {
+    if victim.is_directory() || nlink == 0 {
         volume.bury(&target);
     }
     Ok(dir.end(dir_mutation)?)
@@ -149,6 +175,10 @@ pub(super) fn take_back(dir: &Inode, name: Name<'_>, directory: bool) -> bool {
     let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     let done = as_root(|_| unlinkat(&dir.fd, name.as_bytes(), flags)) == Ok(Ok(()));
     if !done {
+        // It has a name that nobody told it of.
+        if let Some(folded) = dir.folded() {
+            folded.invalidate();
+        }
         tracing::warn!(?name, "rollback of an incomplete create failed");
     }
     done

@@ -14,6 +14,7 @@ use crate::sync::Arc;
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 use weir_core::attr::Change;
+use weir_core::store::Replace;
 use weir_core::{CallId, Credentials, FileKind, FsError, FsResult, Name};
 
 /// One side of a rename.
@@ -23,18 +24,36 @@ struct Side<'a> {
     name: Name<'a>,
 }
 
+/// The conditions of a rename.
+#[derive(Clone)]
+pub(super) struct Terms {
+    /// The object that the old name must lead to; without one, any.
+    this: Option<Arc<Inode>>,
+    replace: Replace,
+}
+
+impl Terms {
+    /// None, as in NFS.
+    pub(super) const NONE: Self = Self { this: None, replace: Replace::Yes };
+
+    pub(super) fn this(object: &Arc<Inode>, replace: Replace) -> Self {
+        Self { this: Some(Arc::clone(object)), replace }
+    }
+}
+
 impl LocalStore {
     pub(super) async fn rename(
         &self,
         (from_dir, from): (&Arc<Inode>, Name<'_>),
         (to_dir, to): (&Arc<Inode>, Name<'_>),
+        terms: Terms,
         cred: &Credentials,
     ) -> FsResult<(Change, Change)> {
         let sides = (Side { dir: from_dir, name: from }, Side { dir: to_dir, name: to });
         self.foresee_renamed((from_dir, from), sides).await?;
         let call = self.1;
         let by = (cred, call.as_ref());
-        let now = |volume: &Volume, w| rename(volume, sides.0, sides.1, by, w);
+        let now = |volume: &Volume, w| rename(volume, sides, &terms, by, w);
         let changes = match self.inline_in_turn(from_dir, now) {
             Some(done) => done,
             None => {
@@ -43,7 +62,7 @@ impl LocalStore {
                 self.pooled_change_in_turn(from_dir, move |volume, waiting| {
                     let from = Side { dir: &dirs.0, name: from.get()? };
                     let to = Side { dir: &dirs.1, name: to.get()? };
-                    rename(volume, from, to, (&cred, call.as_ref()), waiting)
+                    rename(volume, (from, to), &terms, (&cred, call.as_ref()), waiting)
                 })
                 .await
             }
@@ -105,11 +124,51 @@ fn target(volume: &Volume, to: Side<'_>, waiting: Waiting) -> Step<Option<Arc<In
     Ok(Some(target))
 }
 
-/// Renames the directory entry, under the caller's identity.
-fn rename_entry(from: Side<'_>, to: Side<'_>, cred: &Credentials) -> FsResult<()> {
+/// The object that gets another name.
+fn source(
+    volume: &Volume,
+    (from, to): (Side<'_>, Side<'_>),
+    terms: &Terms,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<Arc<Inode>> {
+    let source = match volume.locked_lookup(from.dir, from.name, waiting) {
+        // Whether the caller may know that is the kernel's to say.
+        Err(Stop::Failed(FsError::NotFound)) if terms.this.is_none() => {
+            rename_entry(from, to, Replace::Yes, cred)?;
+            return Err(FsError::Io.into());
+        }
+        found => found?,
+    };
+    // No name changes while the directories are locked.
+    match &terms.this {
+        Some(this) if this.serial != source.serial => Err(FsError::NotFound.into()),
+        _ => Ok(source),
+    }
+}
+
+/// Renames the directory entry, under the caller's identity. That there is nothing to replace was
+/// seen before, so a file system that can't make sure of it is asked without.
+fn rename_entry(
+    from: Side<'_>,
+    to: Side<'_>,
+    replace: Replace,
+    cred: &Credentials,
+) -> FsResult<()> {
     let (old, new) = (from.name.as_bytes(), to.name.as_bytes());
-    let rename = || renameat_with(&from.dir.fd, old, &to.dir.fd, new, RenameFlags::empty());
-    as_caller(cred, |_| rename())?.map_err(rename_error)
+    let rename = |flags| renameat_with(&from.dir.fd, old, &to.dir.fd, new, flags);
+    let all = RenameFlags::empty();
+    let done = as_caller(cred, |_| match replace {
+        Replace::Yes => rename(all),
+        Replace::No => match rename(RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL) => rename(all),
+            done => done,
+        },
+    })?;
+    done.map_err(|errno| match (errno, replace) {
+        (Errno::EXIST, Replace::No) => FsError::Exists,
+        (errno, _) => rename_error(errno),
+    })
 }
 
 /// Accounts for the name that the target has lost, and closes it if that was its last.
@@ -131,8 +190,8 @@ fn end_target(
 
 fn rename(
     volume: &Volume,
-    from: Side<'_>,
-    to: Side<'_>,
+    (from, to): (Side<'_>, Side<'_>),
+    terms: &Terms,
     (cred, call): (&Credentials, Option<&CallId>),
     waiting: Waiting,
 ) -> Step<(Change, Change)> {
@@ -147,15 +206,12 @@ fn rename(
     if from.name.is_special() || to.name.is_special() {
         return Err(FsError::Invalid.into());
     }
-    let source = match volume.locked_lookup(from.dir, from.name, waiting) {
-        // Whether the caller may know that is the kernel's to say.
-        Err(Stop::Failed(FsError::NotFound)) => {
-            rename_entry(from, to, cred)?;
-            return Err(FsError::Io.into());
-        }
-        found => found?,
-    };
+    let source = source(volume, (from, to), terms, cred, waiting)?;
     let target = target(volume, to, waiting)?;
+    let onto_itself = one && from.name == to.name;
+    if target.is_some() && terms.replace == Replace::No && !onto_itself {
+        return Err(FsError::Exists.into());
+    }
     volume.mend(&source, waiting)?;
     let books = volume.usage.books();
     volume.moving(&books, &source, waiting)?;
@@ -168,7 +224,8 @@ fn rename(
     let to_mutation = (!one).then(|| to.dir.begin());
     let source_mutation = source.begin();
     let target_mutation = target.as_deref().map(Inode::begin);
-    rename_entry(from, to, cred).inspect_err(|_| volume.calls.void(call))?;
+    let replace = if onto_itself { Replace::Yes } else { terms.replace };
+    rename_entry(from, to, replace, cred).inspect_err(|_| volume.calls.void(call))?;
     volume.calls.acted(call, None);
     let same_object = target.as_ref().is_some_and(|target| target.serial == source.serial);
     let from_first = first.serial == from.dir.serial;

@@ -91,7 +91,7 @@ pub(super) fn set_made(
 fn check(inode: &Inode, set: &SetAttr, found: &Attr, cred: &Credentials) -> FsResult<()> {
     if set.size.is_some() {
         match found.kind {
-            FileKind::Regular if inode.may_resize(found, cred)? => {}
+            FileKind::Regular if inode.may_change(found, cred)? => {}
             FileKind::Regular => return Err(FsError::AccessDenied),
             FileKind::Directory => return Err(FsError::IsDirectory),
             _ => return Err(FsError::Invalid),
@@ -151,7 +151,7 @@ pub(super) fn set_size(
     waiting: Waiting,
 ) -> Step<()> {
     inode.need_file(true)?;
-    if !inode.may_resize(found, cred)? {
+    if !inode.may_change(found, cred)? {
         return Err(FsError::AccessDenied.into());
     }
     if size > FILE_BYTES_MAX {

@@ -6,12 +6,13 @@
 //! Objects with uncommitted data stay too, until they are synced: whoever wants room is given some
 //! to be synced. They are at most half (see [`super::uncommitted`]).
 
+use super::attrs::nanos;
 use super::inode::Inode;
 use super::shape::Shape;
-use crate::sync::{Arc, Mutex, OnceLock, RwLock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Relaxed, RwLock};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use weir_core::ObjectKey;
+use weir_core::{Attr, ObjectKey};
 
 const SHARDS: usize = 16;
 /// Objects with uncommitted data that are given to be synced at once, and looked at for it.
@@ -27,6 +28,9 @@ pub(super) struct Table {
     slots: OnceLock<Box<Slots>>,
     seed: Mix,
     shard_max: usize,
+    /// The most by which a count of changes was ahead of the time of the last change, of objects
+    /// that have left.
+    lead: AtomicU64,
 }
 
 type Slots = [Mutex<Slot>; SHARDS];
@@ -62,6 +66,7 @@ impl Table {
             slots: OnceLock::new(),
             seed: Mix(RandomState::new().hash_one(0u8) | 1),
             shard_max: objects_max.div_ceil(SHARDS).max(1),
+            lead: AtomicU64::new(0),
         }
     }
 
@@ -109,13 +114,16 @@ impl Table {
             inode.attrs.validate();
         } else {
             inode.shape = RwLock::new(Shape::UNKNOWN);
+            inode.plain = AtomicBool::new(false);
         }
+        inode.attrs.count_from(self.lead.load(Relaxed));
         let surplus = (shard.entries.len() + 1).saturating_sub(self.shard_max);
         // Dropped, and with that closed, only after the lock.
         let Shed { closed, uncommitted } = shard.shed(surplus);
         let inode = Arc::new(inode);
         shard.put(Arc::clone(&inode));
         slot.departures += closed.len() as u64;
+        self.note_counts(&closed);
         drop(slot);
         drop(closed);
         (inode, uncommitted)
@@ -167,11 +175,24 @@ impl Table {
             let Shed { closed, uncommitted } = shard.shed(wanted(shard.entries.len()));
             let empty = if shard.entries.is_empty() { slot.shard.take() } else { None };
             slot.departures += closed.len() as u64;
+            self.note_counts(&closed);
             drop(slot);
             drop((closed, empty));
             all.extend(uncommitted);
         }
         all
+    }
+
+    /// Notes how far the counts of changes were ahead of the times of change, of objects that leave
+    /// and whose part of the table is locked: those that come back must not repeat a count.
+    fn note_counts(&self, leaving: &[Inode]) {
+        let lead = leaving.iter().map(|inode| inode.attrs.lead()).max();
+        self.lead.fetch_max(lead.unwrap_or(0), Relaxed);
+    }
+
+    /// The count of changes of an object that is not held open.
+    pub(super) fn count_of(&self, attr: &Attr) -> u64 {
+        nanos(attr.ctime).saturating_add(self.lead.load(Relaxed))
     }
 
     /// Some idle objects with uncommitted data, from the part of the table that `key` is in.

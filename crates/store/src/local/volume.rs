@@ -11,6 +11,7 @@ use super::units::Unit;
 use super::usage::Usage;
 use super::{Durability, LocalStore};
 use crate::descriptors::{Account, Reclaim};
+use crate::index_memory::IndexMemory;
 use crate::pace::Pace;
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Weak, now};
@@ -31,6 +32,8 @@ pub(super) struct Volume {
     /// The descriptors that it holds open.
     pub(super) descriptors: Arc<Account>,
     pub(super) names: Names,
+    /// The memory for indexes of folded names.
+    pub(super) index_memory: Arc<IndexMemory>,
     /// Where the kernel doesn't let us open by handle: objects kept open by path.
     pub(super) kept: Option<Box<Kept>>,
     pub(super) cache_metadata: bool,

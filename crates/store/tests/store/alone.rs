@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use weir_core::store::MakeKind;
+use weir_core::store::{MakeKind, Want};
 use weir_core::{Credentials, FsError, Name, SetAttr, Store};
 use weir_store::{Options, StoreControl, switches_identity};
 
@@ -66,7 +66,7 @@ fn with_few_descriptors() {
     for key in &keys {
         block_on(bed.store.resolve(key)).unwrap();
     }
-    let page = block_on(bed.store.read_dir(&root, 0, 1000, 100_000, true)).unwrap();
+    let page = block_on(bed.store.read_dir(&root, 0, 1000, 100_000, Want::Attributes)).unwrap();
     assert!(page.eof && page.entries.iter().all(|entry| entry.object.is_some()));
     // With all of them in use there is nothing to close, which is for the client to try again.
     let held: Vec<_> = keys.iter().map_while(|key| block_on(bed.store.resolve(key)).ok()).collect();

@@ -6,11 +6,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use weir_core::rng::step;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 pub(crate) use weir_core::testing::block_on;
 use weir_core::{Attr, Credentials, FsResult, Name, SetAttr, Shared, Store};
+use weir_store::testing::Kernel;
 use weir_store::{
     Descriptors, Durability, Inode, LocalStore, Options, Pool, prepare_process, reset_identity,
 };
@@ -208,5 +210,41 @@ impl Bed {
     pub(crate) fn open_to_all(&self, dir: &Object) {
         let set = SetAttr { mode: Some(0o777), ..SetAttr::default() };
         self.set(dir, &set, &ROOT).unwrap();
+    }
+}
+
+type Job = Box<dyn FnOnce(&Bed) + Send>;
+
+/// A volume whose kernel fails on demand.
+pub(crate) struct Faulty {
+    pub(crate) kernel: Kernel,
+    pub(crate) directory: PathBuf,
+    jobs: Sender<Job>,
+    _place: tempfile::TempDir,
+}
+
+impl Faulty {
+    pub(crate) fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("volume");
+        let (kernel, jobs) = Kernel::under(|| {
+            let options = Options { pool: Pool::new(16).unwrap(), ..options() };
+            let bed = Bed::open(directory.clone(), options, "temp");
+            let (jobs, coming) = channel::<Job>();
+            std::thread::spawn(move || coming.into_iter().for_each(|job| job(&bed)));
+            jobs
+        })
+        .unwrap();
+        Self { kernel, directory, jobs, _place: place }
+    }
+
+    /// Does `what` with that kernel.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&Bed) -> T + Send + 'static,
+    ) -> T {
+        let (done, outcome) = channel();
+        self.jobs.send(Box::new(move |bed| done.send(what(bed)).unwrap())).unwrap();
+        outcome.recv().unwrap()
     }
 }

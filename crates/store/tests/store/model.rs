@@ -4,11 +4,11 @@ use crate::common::{Bed, Object, block_on, options, places};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use weir_core::acl::{Entry, Who};
-use weir_core::store::{CreateHow, MakeKind, Stability};
+use weir_core::store::{Allocated, CreateHow, MakeKind, Replace, Stability, Want};
 use weir_core::testing::{MemObject, MemStore};
 use weir_core::{
-    Access, Acl, AclKind, Attr, Credentials, FileKind, FsError, FsResult, Name, SetAttr, Shared,
-    Store,
+    Access, Acl, AclKind, Attr, Credentials, Details, DosAttributes, FileKind, FsError, FsResult,
+    Name, SetAttr, SetDetails, Shared, Store, Timestamp,
 };
 use weir_store::StoreControl;
 
@@ -34,9 +34,18 @@ enum Step {
     ReadLink { object: usize },
     SetAcl { object: usize, default: bool, list: usize, by: usize },
     GetAcl { object: usize, default: bool },
+    LookupFolded { dir: usize, name: usize },
+    RemoveThis { dir: usize, name: usize, object: usize, by: usize },
+    RenameThis { object: usize, from: (usize, usize), to: (usize, usize), no: bool, by: usize },
+    Details { object: usize },
+    SetDetails { object: usize, birth: Option<i64>, dos: Option<u16>, by: usize },
+    DecidedSize { object: usize, size: u64 },
+    Zero { object: usize, from: u64, to: u64 },
+    Ranges { object: usize, from: u64, to: u64, most: usize },
 }
 
-const NAMES: [&[u8]; 7] = [b"a", b"b", b"c", b"\xff\xfe", b"d e", b".", b".."];
+const NAMES: [&[u8]; 9] = [b"a", b"b", b"c", b"\xff\xfe", b"d e", b"A", b"D e", b".", b".."];
+const SPECIAL: usize = 7;
 
 fn callers() -> [Credentials; 3] {
     [
@@ -65,7 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
     let dir = || 0..6usize;
     let object = || 0..24usize;
     // The special names are rare.
-    let name = || prop_oneof![12 => 0..5usize, 1 => 5..7usize];
+    let name = || prop_oneof![14 => 0..SPECIAL, 1 => SPECIAL..NAMES.len()];
     let by = || 0..3usize;
     let mode = || {
         prop_oneof![4 => Just(0o777), 2 => Just(0o755), 1 => Just(0o700), 1 => Just(0o1777),
@@ -100,6 +109,30 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(object, default, list, by)| Step::SetAcl { object, default, list, by }),
         2 => (object(), any::<bool>())
             .prop_map(|(object, default)| Step::GetAcl { object, default }),
+        4 => new_step(),
+    ]
+}
+
+/// The steps that NFS has not.
+fn new_step() -> impl Strategy<Value = Step> {
+    let (dir, object, name, by) = (|| 0..6usize, || 0..24usize, || 0..SPECIAL, || 0..3usize);
+    let (birth, dos) =
+        (prop::option::of(-5..5i64), prop::option::of(prop::bits::u16::masked(0x227)));
+    prop_oneof![
+        2 => (dir(), name()).prop_map(|(dir, name)| Step::LookupFolded { dir, name }),
+        2 => (dir(), name(), object(), by())
+            .prop_map(|(dir, name, object, by)| Step::RemoveThis { dir, name, object, by }),
+        2 => (object(), (dir(), name()), (dir(), name()), any::<bool>(), by())
+            .prop_map(|(object, from, to, no, by)| Step::RenameThis { object, from, to, no, by }),
+        1 => object().prop_map(|object| Step::Details { object }),
+        2 => (object(), birth, dos, by())
+            .prop_map(|(object, birth, dos, by)| Step::SetDetails { object, birth, dos, by }),
+        1 => (object(), 0..30_000u64)
+            .prop_map(|(object, size)| Step::DecidedSize { object, size }),
+        2 => (object(), 0..30_000u64, 0..40_000u64)
+            .prop_map(|(object, from, to)| Step::Zero { object, from, to }),
+        2 => (object(), 0..30_000u64, 0..40_000u64, 0..4usize)
+            .prop_map(|(object, from, to, most)| Step::Ranges { object, from, to, most }),
     ]
 }
 
@@ -111,6 +144,9 @@ enum Answer {
     Data(Vec<u8>, bool),
     Names(Vec<Vec<u8>>),
     List(Option<Acl>),
+    Details(DosAttributes, Option<i64>),
+    Ranges(Allocated),
+    Folded(Vec<u8>, Seen),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -126,14 +162,26 @@ fn kind_of(default: bool) -> AclKind {
     if default { AclKind::Default } else { AclKind::Access }
 }
 
+/// A birth that a step has set.
+fn told(details: &Details) -> Answer {
+    let birth = Some(details.birth.secs).filter(|secs| secs.abs() < 5);
+    Answer::Details(details.dos, birth)
+}
+
 fn seen(attr: &Attr) -> Answer {
-    Answer::Attr(Seen {
-        kind: attr.kind,
-        mode: attr.mode,
-        nlink: attr.nlink,
-        owner: (attr.uid, attr.gid),
-        size: (attr.kind == FileKind::Regular).then_some(attr.size),
-    })
+    Answer::Attr(Seen::of(attr))
+}
+
+impl Seen {
+    fn of(attr: &Attr) -> Self {
+        Self {
+            kind: attr.kind,
+            mode: attr.mode,
+            nlink: attr.nlink,
+            owner: (attr.uid, attr.gid),
+            size: (attr.kind == FileKind::Regular).then_some(attr.size),
+        }
+    }
 }
 
 /// One store, the objects found in it so far, and the directories among them.
@@ -172,7 +220,8 @@ impl<S: Store> Player<S> {
     fn play(&mut self, step: &Step) -> FsResult<Answer> {
         let name = |number: usize| Name::new(NAMES[number]).unwrap();
         // Which of two refusals comes first is nobody's business, so only root uses special names.
-        let by = |number: usize, name: usize| callers()[if name < 5 { number } else { 0 }].clone();
+        let by =
+            |number: usize, name: usize| callers()[if name < SPECIAL { number } else { 0 }].clone();
         self.steps += 1;
         match *step {
             Step::Create { dir, name: n, how, mode, by: b } => {
@@ -228,6 +277,32 @@ impl<S: Store> Player<S> {
                 let (object, attr) = block_on(self.store.lookup(&self.dir(dir)?, name(n)))?;
                 Ok(self.found(object, &attr))
             }
+            _ => self.play_on_this(step),
+        }
+    }
+
+    fn play_on_this(&mut self, step: &Step) -> FsResult<Answer> {
+        let name = |number: usize| Name::new(NAMES[number]).unwrap();
+        match *step {
+            Step::LookupFolded { dir, name: n } => {
+                let found = block_on(self.store.lookup_folded(&self.dir(dir)?, name(n)))?;
+                let _known = self.found(found.object, &found.attr);
+                Ok(Answer::Folded(found.name.into_vec(), Seen::of(&found.attr)))
+            }
+            Step::RemoveThis { dir, name: n, object, by } => {
+                let (dir, object) = (self.dir(dir)?, self.object(object)?);
+                let cred = &callers()[by];
+                let done = self.store.remove_this(&dir, name(n), &object, cred);
+                Ok(seen(&block_on(done)?.after.unwrap()))
+            }
+            Step::RenameThis { object, from, to, no, by } => {
+                let (object, old) = (self.object(object)?, (self.dir(from.0)?, name(from.1)));
+                let (new, cred) = ((self.dir(to.0)?, name(to.1)), &callers()[by]);
+                let replace = if no { Replace::No } else { Replace::Yes };
+                let (old, new) = ((&old.0, old.1), (&new.0, new.1));
+                let done = self.store.rename_this(&object, old, new, replace, cred);
+                Ok(seen(&block_on(done)?.1.after.unwrap()))
+            }
             _ => self.play_on_object(step),
         }
     }
@@ -262,7 +337,7 @@ impl<S: Store> Player<S> {
             }
             Step::List { dir } => {
                 let dir = self.dir(dir)?;
-                let page = self.store.read_dir(&dir, 0, 1000, 100_000, true);
+                let page = self.store.read_dir(&dir, 0, 1000, 100_000, Want::Details);
                 let page = block_on(page)?;
                 assert!(page.eof && page.entries.iter().all(|entry| entry.object.is_some()));
                 let mut names: Vec<_> = page.entries.into_iter().map(|e| e.name.to_vec()).collect();
@@ -283,6 +358,37 @@ impl<S: Store> Player<S> {
                 let (attr, acl) = block_on(self.store.acl(&object, kind_of(default)))?;
                 assert!(default || attr.has_acl == acl.is_some());
                 Ok(Answer::List(acl))
+            }
+            _ => self.play_decided(step),
+        }
+    }
+
+    fn play_decided(&self, step: &Step) -> FsResult<Answer> {
+        match *step {
+            Step::Details { object } => {
+                Ok(told(&block_on(self.store.details(&self.object(object)?))?.1))
+            }
+            Step::SetDetails { object, birth, dos, by } => {
+                let birth = birth.map(|secs| Timestamp { secs, nanos: 1 });
+                let set = SetDetails { birth, dos: dos.map(DosAttributes::from_bits_truncate) };
+                let object = self.object(object)?;
+                let before = block_on(self.store.details(&object))?.1;
+                let after = block_on(self.store.set_details(&object, &set, &callers()[by]))?.1;
+                let same = (before.birth, before.dos) == (after.birth, after.dos);
+                assert_eq!(same, before.change == after.change);
+                Ok(told(&after))
+            }
+            Step::DecidedSize { object, size } => {
+                let change = block_on(self.store.set_size(&self.object(object)?, size))?;
+                Ok(seen(&change.after.unwrap()))
+            }
+            Step::Zero { object, from, to } => {
+                let change = block_on(self.store.zero_range(&self.object(object)?, from, to))?;
+                Ok(seen(&change.after.unwrap()))
+            }
+            Step::Ranges { object, from, to, most } => {
+                let object = self.object(object)?;
+                Ok(Answer::Ranges(block_on(self.store.allocated_ranges(&object, from, to, most))?))
             }
             _ => Ok(Answer::Nothing),
         }
@@ -318,11 +424,14 @@ fn random_operations_answer_as_the_model_does() {
                 let found = block_on(again.resolve(&ours.store.key(object)));
                 let expected = block_on(model.store.resolve(&model.store.key(expected)));
                 match (found, expected) {
-                    (Ok(found), Ok(expected)) => {
+                    (Ok(found), Ok(known)) => {
                         let (attr, list) = block_on(again.acl(&found, AclKind::Access)).unwrap();
-                        let expected = block_on(model.store.acl(&expected, AclKind::Access));
+                        let expected = block_on(model.store.acl(&known, AclKind::Access));
                         let (expected, expected_list) = expected.unwrap();
                         prop_assert_eq!((seen(&attr), list), (seen(&expected), expected_list));
+                        let ours = block_on(again.details(&found)).unwrap().1;
+                        let theirs = block_on(model.store.details(&known)).unwrap().1;
+                        prop_assert_eq!(told(&ours), told(&theirs));
                     }
                     (found, expected) => prop_assert_eq!(
                         (found.err(), expected.err()),

@@ -4,7 +4,7 @@ use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use weir_core::attr::SetTime;
 use weir_core::place::NEW_VOLUME_MARK;
-use weir_core::store::{CreateHow, MakeKind, Stability};
+use weir_core::store::{CreateHow, MakeKind, Stability, Want};
 use weir_core::{Credentials, FileKind, FsError, Name, SetAttr, Shared, Store, Timestamp};
 use weir_store::{Durability, LocalStore, OpenError, Options, StoreControl};
 
@@ -60,7 +60,7 @@ fn names_of_255_arbitrary_bytes_work_and_longer_ones_do_not() {
         assert_eq!(all.len(), 255);
         let file = bed.create(&bed.root(), &all, 0o644, &ROOT).unwrap();
         assert_eq!(bed.lookup(&bed.root(), &all).unwrap().key(), file.key());
-        let page = block_on(bed.store.read_dir(&bed.root(), 0, 10, 10_000, false)).unwrap();
+        let page = block_on(bed.store.read_dir(&bed.root(), 0, 10, 10_000, Want::Names)).unwrap();
         assert!(page.entries.iter().any(|entry| *entry.name == *all));
         let long = [b'x'; 256];
         assert_eq!(bed.create(&bed.root(), &long, 0o644, &ROOT).err(), Some(FsError::NameTooLong));
@@ -142,7 +142,7 @@ fn no_name_leads_out_of_the_volume() {
         assert_eq!(bed.lookup(&root, b"..").unwrap().key(), root.key());
         let dir = bed.make(&root, b"d", &MakeKind::Directory).unwrap();
         assert_eq!(bed.lookup(&dir, b"..").unwrap().key(), root.key());
-        let page = block_on(bed.store.read_dir(&root, 0, 100, 10_000, true)).unwrap();
+        let page = block_on(bed.store.read_dir(&root, 0, 100, 10_000, Want::Attributes)).unwrap();
         let above = page.entries.iter().find(|entry| *entry.name == *b"..").unwrap();
         assert_eq!(above.fileid, bed.attr(&root).fileid);
         assert_eq!(above.object.map(|(key, _)| key), Some(bed.store.key(&root)));
@@ -364,7 +364,8 @@ fn a_listing_in_small_pages_gives_each_name_once_with_its_object() {
         }
         let (mut cookie, mut seen) = (0, Vec::new());
         loop {
-            let page = block_on(bed.store.read_dir(&root, cookie, 7, 60, true)).unwrap();
+            let page =
+                block_on(bed.store.read_dir(&root, cookie, 7, 60, Want::Attributes)).unwrap();
             assert!(page.entries.len() <= 7 && (page.eof || !page.entries.is_empty()));
             for entry in page.entries {
                 cookie = entry.cookie;
@@ -383,7 +384,7 @@ fn a_listing_in_small_pages_gives_each_name_once_with_its_object() {
         seen.sort_unstable();
         assert_eq!(seen, names);
         assert_eq!(
-            block_on(bed.store.read_dir(&root, u64::MAX, 7, 60, false)).err(),
+            block_on(bed.store.read_dir(&root, u64::MAX, 7, 60, Want::Names)).err(),
             Some(FsError::BadCookie)
         );
     });

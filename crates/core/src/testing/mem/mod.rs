@@ -4,6 +4,7 @@
 //! control lists, owners, the sticky bit, setgid directories, link counts and the rename rules. It
 //! is no model of durability (every write counts as FILE_SYNC), of concurrency or of speed.
 
+mod details;
 mod names;
 mod node;
 mod rules;
@@ -16,11 +17,13 @@ use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, Change, SetAttr};
 use crate::buf::Shared;
 use crate::cred::Credentials;
+use crate::details::{Details, SetDetails};
 use crate::error::{FsError, FsResult};
 use crate::handle::ObjectKey;
 use crate::name::Name;
 use crate::store::{
-    CreateHow, DirPage, FsStat, Made, MakeKind, ReadDone, Stability, Store, WriteDone,
+    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Stability,
+    Store, Want, WriteDone,
 };
 use crate::time::Timestamp;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -106,6 +109,41 @@ impl Store for MemStore {
         let tree = self.begin()?;
         let ino = tree.entry(dir.0, name)?.ok_or(FsError::NotFound)?;
         Ok((MemObject(ino), tree.attr(ino)?))
+    }
+
+    async fn details(&self, object: &MemObject) -> FsResult<(Attr, Details)> {
+        self.begin()?.details(object.0)
+    }
+
+    async fn set_details(
+        &self,
+        object: &MemObject,
+        set: &SetDetails,
+        cred: &Credentials,
+    ) -> FsResult<(Attr, Details)> {
+        self.begin()?.set_details(object.0, set, cred)
+    }
+
+    async fn lookup_folded(&self, dir: &MemObject, name: Name<'_>) -> FsResult<Folded<MemObject>> {
+        self.begin()?.lookup_folded(dir.0, name)
+    }
+
+    async fn set_size(&self, object: &MemObject, size: u64) -> FsResult<Change> {
+        self.begin()?.set_size(object.0, size)
+    }
+
+    async fn zero_range(&self, object: &MemObject, from: u64, to: u64) -> FsResult<Change> {
+        self.begin()?.zero_range(object.0, from, to)
+    }
+
+    async fn allocated_ranges(
+        &self,
+        object: &MemObject,
+        from: u64,
+        to: u64,
+        ranges_max: usize,
+    ) -> FsResult<Allocated> {
+        self.begin()?.allocated_ranges(object.0, (from, to), ranges_max)
     }
 
     async fn read_link(&self, object: &MemObject) -> FsResult<Vec<u8>> {
@@ -213,6 +251,28 @@ impl Store for MemStore {
         self.begin()?.rename((from_dir.0, from), (to_dir.0, to), cred)
     }
 
+    async fn remove_this(
+        &self,
+        dir: &MemObject,
+        name: Name<'_>,
+        object: &MemObject,
+        cred: &Credentials,
+    ) -> FsResult<Change> {
+        self.begin()?.remove_this(dir.0, name, object.0, cred)
+    }
+
+    async fn rename_this(
+        &self,
+        object: &MemObject,
+        from: (&MemObject, Name<'_>),
+        to: (&MemObject, Name<'_>),
+        replace: Replace,
+        cred: &Credentials,
+    ) -> FsResult<(Change, Change)> {
+        let (from, to) = ((from.0.0, from.1), (to.0.0, to.1));
+        self.begin()?.rename_this(object.0, from, to, replace, cred)
+    }
+
     async fn link(
         &self,
         object: &MemObject,
@@ -229,10 +289,10 @@ impl Store for MemStore {
         cookie: u64,
         entries_max: usize,
         name_bytes_max: usize,
-        with_objects: bool,
+        want: Want,
     ) -> FsResult<DirPage> {
         let page = self.begin()?.read_dir(dir.0, cookie, entries_max, name_bytes_max)?;
-        Ok(if with_objects { self.with_objects(page) } else { page })
+        Ok(if want == Want::Names { page } else { self.with_objects(page, want) })
     }
 
     async fn fs_stat(&self) -> FsResult<FsStat> {
@@ -241,11 +301,12 @@ impl Store for MemStore {
 }
 
 impl MemStore {
-    fn with_objects(&self, mut page: DirPage) -> DirPage {
+    fn with_objects(&self, mut page: DirPage, want: Want) -> DirPage {
         let tree = self.tree();
         for entry in &mut page.entries {
-            let attr = tree.attr(entry.fileid).ok();
-            entry.object = attr.map(|attr| (self.key(&MemObject(entry.fileid)), attr));
+            let Ok((attr, details)) = tree.details(entry.fileid) else { continue };
+            entry.object = Some((self.key(&MemObject(entry.fileid)), attr));
+            entry.details = (want == Want::Details).then_some(details);
         }
         page
     }

@@ -11,7 +11,7 @@ use crate::error::{FsError, FsResult};
 use crate::limits::SYMLINK_BYTES_MAX;
 use crate::name::Name;
 use crate::permission::Access;
-use crate::store::{CreateHow, Made, MakeKind};
+use crate::store::{CreateHow, Folded, Made, MakeKind, Replace};
 
 /// The limit of ext4.
 const LINKS_MAX: u32 = 65_000;
@@ -172,6 +172,60 @@ impl Tree {
         self.nodes.remove(&ino);
         self.touch_dir(dir, -1)?;
         self.changed(dir, before)
+    }
+
+    /// The name must lead to this object still.
+    fn need_this(&self, (dir, name): Place<'_>, object: u64) -> FsResult<()> {
+        self.directory(dir)?;
+        if name.is_special() {
+            return Err(FsError::Invalid);
+        }
+        let found = self.entry(dir, name)?;
+        if found == Some(object) { Ok(()) } else { Err(FsError::NotFound) }
+    }
+
+    pub(super) fn remove_this(
+        &mut self,
+        dir: u64,
+        name: Name<'_>,
+        object: u64,
+        cred: &Credentials,
+    ) -> FsResult<Change> {
+        self.need_this((dir, name), object)?;
+        if self.directory(object).is_ok() {
+            self.remove_dir(dir, name, cred)
+        } else {
+            self.remove(dir, name, cred)
+        }
+    }
+
+    pub(super) fn rename_this(
+        &mut self,
+        object: u64,
+        from: Place<'_>,
+        to: Place<'_>,
+        replace: Replace,
+        cred: &Credentials,
+    ) -> FsResult<(Change, Change)> {
+        self.directory(to.0)?;
+        if to.1.is_special() {
+            return Err(FsError::Invalid);
+        }
+        self.need_this(from, object)?;
+        let taken = from != to && self.entry(to.0, to.1)?.is_some();
+        if taken && replace == Replace::No {
+            return Err(FsError::Exists);
+        }
+        self.rename(from, to, cred)
+    }
+
+    pub(super) fn lookup_folded(&self, dir: u64, name: Name<'_>) -> FsResult<Folded<MemObject>> {
+        let found = match self.entry(dir, name)? {
+            Some(ino) => Some((name.as_bytes(), ino)),
+            None => self.directory(dir)?.folded(name.as_bytes()),
+        };
+        let (name, ino) = found.ok_or(FsError::NotFound)?;
+        Ok(Folded { name: name.into(), object: MemObject(ino), attr: self.attr(ino)? })
     }
 
     pub(super) fn rename(

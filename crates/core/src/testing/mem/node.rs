@@ -5,6 +5,8 @@ use crate::access;
 use crate::acl::Acl;
 use crate::attr::{Attr, DeviceNumber, FileKind};
 use crate::cred::Credentials;
+use crate::details::{Details, DosAttributes};
+use crate::fold;
 use crate::permission::Access;
 use crate::time::Timestamp;
 use std::boxed::Box;
@@ -51,6 +53,13 @@ impl Directory {
         }
     }
 
+    /// The first of the names that differ from `name` in case alone, if at all.
+    pub(super) fn folded(&self, name: &[u8]) -> Option<(&[u8], u64)> {
+        let names = self.by_name.iter();
+        let mut same = names.filter(|(other, _)| fold::eq_folded(other, name));
+        same.next().map(|(name, (_, ino))| (name.as_ref(), *ino))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
@@ -85,6 +94,17 @@ pub(super) enum Body {
     Special(FileKind, DeviceNumber),
 }
 
+impl Body {
+    pub(super) fn kind(&self) -> FileKind {
+        match self {
+            Self::File(_) => FileKind::Regular,
+            Self::Directory(_) => FileKind::Directory,
+            Self::Symlink(_) => FileKind::Symlink,
+            Self::Special(kind, _) => *kind,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) mode: u32,
@@ -98,6 +118,8 @@ pub(super) struct Node {
     pub(super) atime: Timestamp,
     pub(super) mtime: Timestamp,
     pub(super) ctime: Timestamp,
+    pub(super) birth: Timestamp,
+    pub(super) dos: DosAttributes,
     /// The verifier of an exclusive create, until data or times are set.
     pub(super) verifier: Option<[u8; 8]>,
     pub(super) body: Body,
@@ -107,6 +129,13 @@ impl Node {
     /// May `cred` do all of `want`?
     pub(super) fn allows(&self, cred: &Credentials, want: Access) -> bool {
         access::allows(&self.attr(0), self.acl.as_ref(), cred, want)
+    }
+
+    /// Every change has a time of its own, which counts it.
+    pub(super) fn details(&self) -> Details {
+        let Timestamp { secs, nanos } = self.ctime;
+        let change = secs.unsigned_abs() * 1_000_000_000 + u64::from(nanos);
+        Details { birth: self.birth, dos: self.dos, change }
     }
 
     /// Sets permission and set-id bits, and the entries of the list that stand for them. A symbolic
@@ -120,14 +149,14 @@ impl Node {
     }
 
     pub(super) fn attr(&self, fileid: u64) -> Attr {
-        let (kind, size, used, rdev) = match &self.body {
-            Body::File(data) => (FileKind::Regular, data.size(), data.used(), None),
-            Body::Directory(entries) => (FileKind::Directory, 32 * (2 + entries.len()), 0, None),
-            Body::Symlink(target) => (FileKind::Symlink, target.len() as u64, 0, None),
-            Body::Special(kind, rdev) => (*kind, 0, 0, Some(*rdev)),
+        let (size, used, rdev) = match &self.body {
+            Body::File(data) => (data.size(), data.used(), None),
+            Body::Directory(entries) => (32 * (2 + entries.len()), 0, None),
+            Body::Symlink(target) => (target.len() as u64, 0, None),
+            Body::Special(_, rdev) => (0, 0, Some(*rdev)),
         };
         Attr {
-            kind,
+            kind: self.body.kind(),
             mode: self.mode,
             has_acl: self.acl.is_some(),
             nlink: self.nlink,

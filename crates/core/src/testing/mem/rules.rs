@@ -72,6 +72,12 @@ pub(super) fn may_set_acl(node: &Node, cred: &Credentials) -> FsResult<()> {
     need(cred.is_root() || cred.uid == node.uid, FsError::NotPermitted)
 }
 
+/// May `cred` change the details of this object?
+pub(super) fn may_set_details(node: &Node, cred: &Credentials) -> FsResult<()> {
+    let may = cred.uid == node.uid || node.allows(cred, Access::WRITE);
+    need(may, FsError::AccessDenied)
+}
+
 /// The mode that a file has after its data or its owner changed: setuid is gone, and so is setgid
 /// where it means running as the group.
 pub(super) fn without_privileges(mode: u32) -> u32 {

@@ -2,6 +2,7 @@
 
 use std::boxed::Box;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::vec::Vec;
 
 /// The unit of allocation, in bytes.
@@ -73,6 +74,33 @@ impl Sparse {
         }
         self.size = size;
     }
+
+    /// Makes `from..to` zeros, and whole blocks of it holes. At the end of the file the last block
+    /// is whole.
+    pub(super) fn zero(&mut self, from: u64, to: u64) {
+        let to = if to >= self.size { self.size.next_multiple_of(BLOCK) } else { to };
+        let mut at = from;
+        while at < to {
+            let (skip, len) = part(at, to);
+            if len == BLOCK_LEN {
+                self.blocks.remove(&(at / BLOCK));
+            } else if let Some(block) = self.blocks.get_mut(&(at / BLOCK)) {
+                block[skip..skip + len].fill(0);
+            }
+            at += len as u64;
+        }
+    }
+
+    /// The first stretch of data in `from..to`.
+    pub(super) fn data(&self, from: u64, to: u64) -> Option<Range<u64>> {
+        let to = to.min(self.size);
+        let mut blocks = self.blocks.range(from / BLOCK..).map(|(block, _)| *block);
+        let first = blocks.next()?;
+        let last = blocks.zip(first + 1..).take_while(|(block, next)| block == next).last();
+        let end = last.map_or(first, |(block, _)| block) + 1;
+        let found = (first * BLOCK).max(from)..(end * BLOCK).min(to);
+        (!found.is_empty()).then_some(found)
+    }
 }
 
 /// The offset of `at` in its block, and the length of `at..end` in that block.
@@ -91,6 +119,7 @@ mod tests {
     enum Step {
         Write(u16, Vec<u8>),
         SetSize(u16),
+        Zero(u16, u16),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -98,6 +127,7 @@ mod tests {
             (0u16..20_000, proptest::collection::vec(any::<u8>(), 0..9000))
                 .prop_map(|(at, data)| Step::Write(at, data)),
             (0u16..30_000).prop_map(Step::SetSize),
+            (0u16..30_000, 0u16..30_000).prop_map(|(from, to)| Step::Zero(from, to)),
         ]
     }
 
@@ -120,8 +150,27 @@ mod tests {
                         file.set_size(u64::from(size));
                         model.resize(usize::from(size), 0);
                     }
+                    Step::Zero(from, to) => {
+                        file.zero(from.into(), to.into());
+                        let to = model.len().min(to.into());
+                        if let Some(range) = model.get_mut(usize::from(from)..to) {
+                            range.fill(0);
+                        }
+                    }
                 }
             }
+            let (mut at, mut holes) = (0, file.size().next_multiple_of(BLOCK));
+            let zeros = |from: u64, to: u64| {
+                let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap());
+                model[from..to].iter().all(|byte| *byte == 0)
+            };
+            while let Some(data) = file.data(at, file.size()) {
+                prop_assert!(zeros(at, data.start));
+                holes -= data.end.next_multiple_of(BLOCK) - data.start;
+                at = data.end;
+            }
+            prop_assert!(zeros(at, file.size()));
+            prop_assert_eq!(file.used() + holes, file.size().next_multiple_of(BLOCK));
             prop_assert_eq!(file.size(), model.len() as u64);
             let from = offset.min(model.len());
             let to = (from + count as usize).min(model.len());
@@ -142,5 +191,21 @@ mod tests {
         assert_eq!((file.used(), file.size()), (2 * BLOCK, 1 << 40));
         file.set_size(4096);
         assert_eq!(file.used(), BLOCK);
+    }
+
+    #[test]
+    fn whole_blocks_that_are_zeroed_are_holes_and_parts_are_not() {
+        let mut file = Sparse::default();
+        file.write(0, &[1; 5 * BLOCK_LEN]);
+        file.zero(1, 2 * BLOCK + 1);
+        assert_eq!((file.data(0, 1 << 20), file.used()), (Some(0..BLOCK), 4 * BLOCK));
+        assert_eq!(file.data(BLOCK, 1 << 20), Some(2 * BLOCK..5 * BLOCK));
+        assert_eq!(file.data(BLOCK, 3 * BLOCK + 5), Some(2 * BLOCK..3 * BLOCK + 5));
+        assert_eq!(file.data(BLOCK, 2 * BLOCK), None);
+        file.set_size(4 * BLOCK + 10);
+        file.zero(4 * BLOCK, 4 * BLOCK + 9);
+        assert_eq!(file.used(), 4 * BLOCK, "not to its end");
+        file.zero(4 * BLOCK, u64::MAX);
+        assert_eq!((file.used(), file.size()), (3 * BLOCK, 4 * BLOCK + 10));
     }
 }

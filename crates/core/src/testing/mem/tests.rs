@@ -3,6 +3,7 @@
 use super::*;
 use crate::acl::{Entry, Who};
 use crate::attr::{FileKind, SetTime};
+use crate::details::DosAttributes;
 use crate::permission::Access;
 use crate::testing::block_on;
 
@@ -271,7 +272,9 @@ fn cookies_stay_while_names_come_and_go() {
     for i in 0..10 {
         create(&store, root, &format!("f{i}"), 0o644, &ALICE);
     }
-    let page = |cookie, max| block_on(store.read_dir(&root, cookie, max, 1 << 20, true)).unwrap();
+    let page = |cookie, max| {
+        block_on(store.read_dir(&root, cookie, max, 1 << 20, Want::Attributes)).unwrap()
+    };
     let first = page(0, 5);
     let names: Vec<_> = first.entries.iter().map(|entry| entry.name.to_vec()).collect();
     assert_eq!(names, [&b"."[..], b"..", b"f0", b"f1", b"f2"]);
@@ -283,9 +286,9 @@ fn cookies_stay_while_names_come_and_go() {
     let names: Vec<_> = rest.entries.iter().map(|entry| entry.name.to_vec()).collect();
     assert_eq!(names, [&b"f3"[..], b"f4", b"f6", b"f7", b"f8", b"f9", b"new"]);
     assert!(rest.eof);
-    let beyond = block_on(store.read_dir(&root, 1 << 40, 5, 100, false));
+    let beyond = block_on(store.read_dir(&root, 1 << 40, 5, 100, Want::Names));
     assert_eq!(beyond.unwrap_err(), FsError::BadCookie);
-    assert_eq!(block_on(store.read_dir(&root, 0, 100, 5, false)).unwrap().entries.len(), 3);
+    assert_eq!(block_on(store.read_dir(&root, 0, 100, 5, Want::Names)).unwrap().entries.len(), 3);
 }
 
 #[test]
@@ -397,4 +400,102 @@ fn default_lists_are_for_directories_and_handed_on() {
     let kind = MakeKind::Symlink(b"t".to_vec());
     let link = block_on(store.make(&dir, name("l"), &kind, &SetAttr::default(), &ALICE)).unwrap();
     assert!(!link.attr.has_acl);
+}
+
+fn details(store: &MemStore, object: MemObject) -> Details {
+    block_on(store.details(&object)).unwrap().1
+}
+
+#[test]
+fn details_are_set_by_the_owner_and_whoever_may_write_and_counted_as_changes() {
+    let store = MemStore::new();
+    let file = create(&store, store.root(), "f", 0o640, &ALICE);
+    let new = details(&store, file);
+    assert_eq!(new.dos, DosAttributes::ARCHIVE);
+    let set = |dos, birth, cred: &Credentials| {
+        block_on(store.set_details(&file, &SetDetails { birth, dos }, cred)).map(|found| found.1)
+    };
+    let hidden = Some(DosAttributes::HIDDEN);
+    assert_eq!(set(hidden, None, &BOB), Err(FsError::AccessDenied));
+    let changed = set(hidden, None, &ALICE).unwrap();
+    assert!(changed.change > new.change);
+    assert_eq!((changed.dos, changed.birth), (DosAttributes::HIDDEN, new.birth));
+    let born = Timestamp { secs: -5, nanos: 7 };
+    let again = set(None, Some(born), &ROOT_USER).unwrap();
+    assert_eq!((again.dos, again.birth), (DosAttributes::HIDDEN, born));
+    assert_eq!(set(hidden, Some(born), &ALICE), Ok(again), "nothing changes");
+    let before = details(&store, store.root()).change;
+    let kind = MakeKind::Symlink(b"t".to_vec());
+    let root = store.root();
+    let link = block_on(store.make(&root, name("l"), &kind, &SetAttr::default(), &ALICE)).unwrap();
+    assert!(details(&store, root).change > before, "a name is a change");
+    let refused = block_on(store.set_details(&link.object, &SetDetails::default(), &ALICE));
+    assert_eq!(refused, Err(FsError::NotSupported));
+    let page = block_on(store.read_dir(&root, 0, 10, 1000, Want::Details)).unwrap();
+    let listed = page.entries.iter().find(|entry| &*entry.name == b"f").unwrap();
+    assert_eq!(listed.details, Some(again));
+}
+
+#[test]
+fn a_name_is_found_in_another_case_if_there_is_none_in_this() {
+    let store = MemStore::new();
+    let root = store.root();
+    let found = |wanted: &str| {
+        let found = block_on(store.lookup_folded(&root, name(wanted)))?;
+        Ok((String::from_utf8(found.name.into_vec()).unwrap(), found.object))
+    };
+    let lower = create(&store, root, "straße", 0o644, &ALICE);
+    assert_eq!(found("STRAßE"), Ok(("straße".to_owned(), lower)));
+    assert_eq!(found("STRASSE"), Err(FsError::NotFound));
+    let upper = create(&store, root, "STRAßE", 0o644, &ALICE);
+    assert_eq!(found("straße").unwrap().1, lower, "exactly");
+    assert_eq!(found("Straße"), Ok(("STRAßE".to_owned(), upper)), "the first by its bytes");
+    assert_eq!(found(".").unwrap().1, root);
+}
+
+#[test]
+fn this_object_is_removed_and_renamed_and_no_other() {
+    let store = MemStore::new();
+    let root = store.root();
+    let (a, b) = (create(&store, root, "a", 0o600, &ALICE), create(&store, root, "b", 0o600, &BOB));
+    let rename = |object: MemObject, from, to, replace| {
+        let (from, to) = ((&root, name(from)), (&root, name(to)));
+        block_on(store.rename_this(&object, from, to, replace, &ROOT_USER)).map(drop)
+    };
+    assert_eq!(rename(b, "a", "c", Replace::No), Err(FsError::NotFound));
+    assert_eq!(rename(a, "a", "b", Replace::No), Err(FsError::Exists));
+    assert_eq!(rename(a, "a", "a", Replace::No), Ok(()));
+    assert_eq!(rename(a, "a", "A", Replace::No), Ok(()));
+    assert_eq!(rename(a, "A", "b", Replace::Yes), Ok(()));
+    let remove = |object: MemObject, at| {
+        block_on(store.remove_this(&root, name(at), &object, &ROOT_USER)).map(drop)
+    };
+    assert_eq!(remove(b, "b"), Err(FsError::NotFound), "it is gone");
+    assert_eq!(remove(a, "b"), Ok(()));
+    let dir = mkdir(&store, root, "d", 0o700, &ALICE);
+    create(&store, dir, "f", 0o600, &ALICE);
+    assert_eq!(remove(dir, "d"), Err(FsError::NotEmpty));
+    assert_eq!(remove(root, "."), Err(FsError::Invalid));
+}
+
+#[test]
+fn a_decided_change_of_data_counts_as_a_write() {
+    let store = MemStore::new();
+    let file = create(&store, store.root(), "f", 0o6755, &ALICE);
+    let data = || Shared::from(vec![1; 20_000]);
+    let setuid = || set(&store, file, with_mode(0o6755), &ALICE).unwrap();
+    let mode = |change: Change| change.after.unwrap().mode;
+    block_on(store.write(&file, 0, data(), Stability::Unstable)).unwrap();
+    setuid();
+    assert_eq!(mode(block_on(store.zero_range(&file, 4096, 12_288)).unwrap()), 0o755);
+    setuid();
+    assert_eq!(mode(block_on(store.set_size(&file, 20_001)).unwrap()), 0o755);
+    let ranges = |from, to, max| block_on(store.allocated_ranges(&file, from, to, max)).unwrap();
+    let all = Allocated { ranges: vec![0..4096, 12_288..20_001], more: false };
+    assert_eq!(ranges(0, u64::MAX, 9), all);
+    assert_eq!(ranges(1, 20_000, 1), Allocated { ranges: vec![1..4096; 1], more: true });
+    setuid();
+    let none = block_on(store.zero_range(&file, 30_000, 40_000)).unwrap();
+    assert_eq!((mode(none), none.before), (0o6755, none.after), "behind the end");
+    assert_eq!(block_on(store.zero_range(&store.root(), 0, 1)), Err(FsError::IsDirectory));
 }

@@ -7,6 +7,7 @@ use super::sparse::Sparse;
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, Change, SetAttr, SetTime};
 use crate::cred::Credentials;
+use crate::details::DosAttributes;
 use crate::error::{FsError, FsResult};
 use crate::limits::FILE_BYTES_MAX;
 use crate::name::Name;
@@ -49,8 +50,22 @@ impl Tree {
         let nlink = if matches!(body, Body::Directory(_)) { 2 } else { 1 };
         let (atime, mtime, ctime) = (now, now, now);
         let (acl, default_acl, verifier) = (None, None, None);
-        let node =
-            Node { mode, acl, default_acl, nlink, uid, gid, atime, mtime, ctime, verifier, body };
+        let (birth, dos) = (now, DosAttributes::of_new(body.kind()));
+        let node = Node {
+            mode,
+            acl,
+            default_acl,
+            nlink,
+            uid,
+            gid,
+            atime,
+            mtime,
+            ctime,
+            birth,
+            dos,
+            verifier,
+            body,
+        };
         self.nodes.insert(self.last_ino, node);
         self.last_ino
     }
@@ -89,7 +104,7 @@ impl Tree {
         }
     }
 
-    fn file_mut(&mut self, ino: u64) -> FsResult<&mut Sparse> {
+    pub(super) fn file_mut(&mut self, ino: u64) -> FsResult<&mut Sparse> {
         match &mut self.node_mut(ino)?.body {
             Body::File(data) => Ok(data),
             Body::Directory(_) => Err(FsError::IsDirectory),
@@ -146,15 +161,21 @@ impl Tree {
         }
         self.file_mut(ino)?.write(offset, data);
         if len > 0 {
-            let now = self.tick();
-            let node = self.node_mut(ino)?;
-            node.mode = rules::without_privileges(node.mode);
-            (node.mtime, node.ctime) = (now, now);
-            node.verifier = None;
+            self.data_changed(ino)?;
         }
         let change = Change { before: Some(before), after: Some(self.attr(ino)?) };
         let count = u32::try_from(len).map_err(|_| FsError::TooLarge)?;
         Ok(WriteDone { count, committed: Stability::FileSync, change })
+    }
+
+    /// Somebody who may write has changed the data of a file.
+    pub(super) fn data_changed(&mut self, ino: u64) -> FsResult<()> {
+        let now = self.tick();
+        let node = self.node_mut(ino)?;
+        node.mode = rules::without_privileges(node.mode);
+        (node.mtime, node.ctime) = (now, now);
+        node.verifier = None;
+        Ok(())
     }
 
     pub(super) fn set_attr(
@@ -268,7 +289,13 @@ impl Tree {
                 eof = false;
                 break;
             }
-            entries.push(DirEntry { name: name.into(), fileid, cookie, object: None });
+            entries.push(DirEntry {
+                name: name.into(),
+                fileid,
+                cookie,
+                object: None,
+                details: None,
+            });
         }
         Ok(DirPage { entries, eof, attr: self.attr(dir)? })
     }

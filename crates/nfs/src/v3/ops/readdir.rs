@@ -8,6 +8,7 @@ use super::fsinfo::DIR_BYTES_PREFERRED;
 use super::{Context, Outcome, directory, fail};
 use crate::v3::wire::{Entry3, Fattr3, ListWriter, ReaddirArgs, Status};
 use crate::xdr::Writer;
+use weir_core::store::Want;
 use weir_core::{Access, Acl, Attr, Store, access};
 
 pub(super) const COOKIE_VERIFIER: [u8; 8] = [0; 8];
@@ -37,10 +38,11 @@ pub(in crate::v3) async fn readdir<S: Store>(
     };
     let entries_max = space.entries(ENTRY_BYTES_MIN);
     let store = &cx.volume.store;
-    let page = match store.read_dir(&dir, args.cookie, entries_max, space.names(), false).await {
-        Ok(page) => page,
-        Err(error) => return fail(out, error, Some(cx.fattr(&attr))),
-    };
+    let page =
+        match store.read_dir(&dir, args.cookie, entries_max, space.names(), Want::Names).await {
+            Ok(page) => page,
+            Err(error) => return fail(out, error, Some(cx.fattr(&attr))),
+        };
     let dir_attributes = Some(cx.fattr(&page.attr));
     let start = out.position();
     let mut list = ListWriter::begin(out, dir_attributes, COOKIE_VERIFIER, space.bytes());

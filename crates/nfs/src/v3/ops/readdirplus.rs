@@ -4,7 +4,7 @@ use super::readdir::{COOKIE_VERIFIER, Position, listable};
 use super::{Context, Outcome, fail};
 use crate::v3::wire::{EntryPlus3, Fattr3, ListWriter, ReaddirplusArgs, Status};
 use crate::xdr::Writer;
-use weir_core::store::DirEntry;
+use weir_core::store::{DirEntry, Want};
 use weir_core::{Access, Acl, Attr, Store, access};
 
 /// The shortest entry that has everything: the flag in front of it, file id, name, cookie,
@@ -29,16 +29,17 @@ pub(in crate::v3) async fn readdirplus<S: Store>(
         let space = listable(cx, attr, acl, from, args.max_count)?;
         // A caller who may list but not search gets names only: a handle is what a LOOKUP would
         // give.
-        Ok::<_, Status>((space, access::allows(attr, acl, &cx.rights.cred, Access::EXECUTE)))
+        let may_search = access::allows(attr, acl, &cx.rights.cred, Access::EXECUTE);
+        Ok::<_, Status>((space, if may_search { Want::Attributes } else { Want::Names }))
     };
-    let (space, with_objects) = match cx.decide(&dir, &attr, by).await {
+    let (space, want) = match cx.decide(&dir, &attr, by).await {
         Ok(decided) => decided,
         Err(status) => return fail(out, status, Some(cx.fattr(&attr))),
     };
     let entries_max = space.entries(ENTRY_BYTES_MIN);
     let names_max = space.names().min(args.dir_count as usize);
     let store = &cx.volume.store;
-    let page = match store.read_dir(&dir, args.cookie, entries_max, names_max, with_objects).await {
+    let page = match store.read_dir(&dir, args.cookie, entries_max, names_max, want).await {
         Ok(page) => page,
         Err(error) => return fail(out, error, Some(cx.fattr(&attr))),
     };

@@ -39,6 +39,12 @@ impl Model {
         self.size = size;
     }
 
+    fn zero(&mut self, from: u64, to: u64) {
+        let first = from.div_ceil(self.block_bytes);
+        let end = if to >= self.size { u64::MAX } else { to / self.block_bytes };
+        self.blocks.retain(|block| !(first..end).contains(block));
+    }
+
     /// Units of which at least one block holds data.
     fn units(&self) -> u64 {
         let (mut units, mut last) = (0, None);
@@ -111,7 +117,8 @@ impl Player {
     pub(super) fn step(&mut self) {
         let result = match self.random.below(100) {
             0..40 => self.write(),
-            40..46 => self.resize(),
+            40..44 => self.resize(),
+            44..46 => self.zero(),
             46..60 => self.create(),
             60..68 => self.remove(),
             68..74 => self.rename(),
@@ -215,6 +222,15 @@ impl Player {
         let set = SetAttr { size: Some(size), ..SetAttr::default() };
         block_on(self.store.set_attr(&self.open(place)?, &set, None, &ROOT))?;
         self.change(file, |model| model.resize(size));
+        Ok(())
+    }
+
+    fn zero(&mut self) -> FsResult<()> {
+        let (place, file) = self.existing()?;
+        let from = self.offset(self.files[&file].size);
+        let to = from + self.random.word() % (8 * UNIT);
+        block_on(self.store.zero_range(&self.open(place)?, from, to))?;
+        self.change(file, |model| model.zero(from, to));
         Ok(())
     }
 

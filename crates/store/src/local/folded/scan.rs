@@ -1,0 +1,92 @@
+//! Listings of a whole directory, in the pool: to build its index, or to find one name.
+
+use super::index::{Builder, Full, Index, Matches};
+use super::journal::Unusable;
+use super::{Folded, State};
+use crate::error::fs_error;
+use crate::local::inode::Inode;
+use crate::local::read_dir::position;
+use crate::local::volume::Volume;
+use rustix::fd::AsFd;
+use rustix::fs::RawDir;
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use weir_core::{FsError, FsResult};
+
+/// The kernel's entries are read in pieces of this size.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Calls `each` with every name of the directory, until it gives something.
+fn list<T>(
+    volume: &Volume,
+    dir: &Inode,
+    mut each: impl FnMut(&[u8]) -> Option<T>,
+) -> FsResult<Option<T>> {
+    if dir.is_gone() {
+        return Ok(None);
+    }
+    let listing = position(volume, dir, 0)?;
+    let mut buffer = vec![MaybeUninit::uninit(); BUFFER_BYTES];
+    let mut raw = RawDir::new(listing.as_fd(), &mut buffer);
+    while let Some(entry) = raw.next() {
+        let entry = match entry {
+            // Removed meanwhile.
+            Err(Errno::NOENT) => break,
+            entry => entry.map_err(fs_error)?,
+        };
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..")
+            && let Some(done) = each(name)
+        {
+            return Ok(Some(done));
+        }
+    }
+    Ok(None)
+}
+
+/// The names that `wanted` may mean.
+pub(super) fn matches(volume: &Volume, dir: &Inode, wanted: &[u8]) -> FsResult<Matches> {
+    let mut matches = Matches::default();
+    list(volume, dir, |name| {
+        matches.note(wanted, name);
+        None::<()>
+    })?;
+    Ok(matches)
+}
+
+/// Builds the directory's index and puts it into use.
+pub(super) fn build(volume: &Volume, dir: &Inode, folded: &Folded) {
+    let unfinished = Unfinished(folded);
+    match listed(volume, dir, folded.memory.max()) {
+        Ok(Ok(index)) => match folded.put_into_use(index) {
+            Ok(()) => {}
+            Err(Unusable::Full) => folded.end_building(State::TooLarge { gone: 0 }, Ok(())),
+            Err(Unusable::Incomplete) => folded.end_building(State::None, Ok(())),
+        },
+        Ok(Err(Full)) => folded.end_building(State::TooLarge { gone: 0 }, Ok(())),
+        Err(error) => folded.end_building(State::None, Err(error)),
+    }
+    drop(unfinished);
+}
+
+pub(super) fn listed(
+    volume: &Volume,
+    dir: &Inode,
+    bytes_max: usize,
+) -> FsResult<Result<Index, Full>> {
+    let mut builder = Builder::default();
+    let full = list(volume, dir, |name| match builder.add(name) {
+        Ok(()) if builder.bytes() <= bytes_max => None,
+        _ => Some(Full),
+    })?;
+    Ok(full.map_or_else(|| Ok(builder.finish()), Err))
+}
+
+/// Whoever waits is told, even if the building panics.
+struct Unfinished<'a>(&'a Folded);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.end_building(State::None, Err(FsError::Io));
+    }
+}
