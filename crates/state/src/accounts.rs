@@ -5,9 +5,10 @@ use crate::amounts::Use;
 use crate::error::{Counted, Limit, Scope};
 use crate::file::File;
 use crate::limits::{Limits, Part};
-use crate::owner::{Client, Owner, Protocol};
+use crate::owner::{Client, OpenId, Owner, Protocol};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::ops::Bound;
 use weir_core::{Origin, VolumeId};
 
 /// The use by client and by owner.
@@ -18,16 +19,17 @@ pub(crate) struct Accounts {
     total: Use,
     origins: BTreeMap<Origin, Sum>,
     volumes: BTreeMap<VolumeId, Sum>,
-    /// Clients whose use fell to nothing, until [`Accounts::take_left`] returns them.
+    /// Clients of NLM whose use fell to nothing, until [`Accounts::take_left`] returns them.
     left: Vec<Client>,
 }
 
 #[derive(Debug, Default)]
 struct Account {
     used: Use,
-    /// The files it has anything on, and how many things.
+    /// The files it has anything on but opens, and how many things.
     files: BTreeMap<File, usize>,
-    /// The number of things by volume.
+    opens: BTreeSet<OpenId>,
+    /// The number of things by volume, opens among them.
     volumes: BTreeMap<VolumeId, usize>,
 }
 
@@ -69,9 +71,14 @@ impl Accounts {
             return known.clone();
         }
         match self.clients.get_key_value(owner.client()) {
-            Some((client, _)) => Owner::new(client.clone(), owner.name()),
+            Some((client, _)) => owner.with_client(client.clone()),
             None => owner.clone(),
         }
+    }
+
+    /// The known value of the same client.
+    pub(crate) fn known_client(&self, client: &Client) -> Client {
+        self.clients.get_key_value(client).map_or(client, |(known, _)| known).clone()
     }
 
     /// May `owner` have `more` on files of `volume`?
@@ -87,7 +94,19 @@ impl Accounts {
         if !self.owners.contains_key(owner) {
             more.owner_bytes = owner.name().len();
         }
-        let account = self.clients.get(owner.client());
+        self.check_client(owner.client(), volume, more, claim, limits)
+    }
+
+    /// May `client` have `more` on files of `volume`, the names of new owners included?
+    pub(crate) fn check_client(
+        &self,
+        client: &Client,
+        volume: VolumeId,
+        more: Use,
+        claim: Claim,
+        limits: &Limits,
+    ) -> Result<(), Limit> {
+        let account = self.clients.get(client);
         let clients = Limit { counted: Counted::Clients, scope: Scope::Server };
         if account.is_none() && self.clients.len() >= limits.clients {
             return Err(clients);
@@ -101,7 +120,7 @@ impl Accounts {
         if claim == Claim::Old {
             return Ok(());
         }
-        let origin = self.origins.get(&owner.client().origin()).copied().unwrap_or_default();
+        let origin = self.origins.get(&client.origin()).copied().unwrap_or_default();
         let new = account.is_none();
         self.check_part(&origin, new, &more, limits, &limits.origin)
             .map_or(Ok(()), full(Scope::Origin))?;
@@ -141,20 +160,31 @@ impl Accounts {
             Standing::default()
         });
         standing.used.add(&more);
-        let origin = self.origins.entry(owner.client().origin()).or_default();
-        origin.used.add(&more);
-        let account = self.clients.entry(owner.client().clone()).or_insert_with(|| {
+        let account = self.add_client(owner.client(), file.volume, &more);
+        *account.files.entry(*file).or_default() += things;
+    }
+
+    /// `client` has opened a file of `volume`.
+    pub(crate) fn add_open(&mut self, client: &Client, volume: VolumeId, open: OpenId) {
+        let one = Use { opens: 1, ..Use::default() };
+        self.add_client(client, volume, &one).opens.insert(open);
+    }
+
+    fn add_client(&mut self, client: &Client, volume: VolumeId, more: &Use) -> &mut Account {
+        self.total.add(more);
+        let origin = self.origins.entry(client.origin()).or_default();
+        origin.used.add(more);
+        let account = self.clients.entry(client.clone()).or_insert_with(|| {
             origin.clients += 1;
             Account::default()
         });
-        account.used.add(&more);
-        *account.files.entry(*file).or_default() += things;
-        let volume = self.volumes.entry(file.volume).or_default();
-        volume.used.add(&Use { owner_bytes: 0, ..more });
-        let there = account.volumes.entry(file.volume).or_default();
-        volume.clients += usize::from(*there == 0);
-        *there += things;
-        self.total.add(&more);
+        account.used.add(more);
+        let sum = self.volumes.entry(volume).or_default();
+        sum.used.add(&Use { owner_bytes: 0, ..*more });
+        let there = account.volumes.entry(volume).or_default();
+        sum.clients += usize::from(*there == 0);
+        *there += more.things();
+        account
     }
 
     /// `owner` has `fewer` on `file`.
@@ -163,9 +193,7 @@ impl Accounts {
         if things == 0 {
             return;
         }
-        let (Some(standing), Some(account)) =
-            (self.owners.get_mut(owner), self.clients.get_mut(owner.client()))
-        else {
+        let Some(standing) = self.owners.get_mut(owner) else {
             debug_assert!(false, "an owner that has nothing");
             return;
         };
@@ -175,32 +203,53 @@ impl Accounts {
             fewer.owner_bytes = owner.name().len();
             self.owners.remove(owner);
         }
-        account.used.sub(&fewer);
-        take(&mut account.files, file, things);
-        let off_volume = take(&mut account.volumes, &file.volume, things);
+        if let Some(account) = self.clients.get_mut(owner.client()) {
+            take(&mut account.files, file, things);
+        }
+        self.sub_client(owner.client(), file.volume, &fewer);
+    }
+
+    /// `client` has closed a file of `volume`.
+    pub(crate) fn sub_open(&mut self, client: &Client, volume: VolumeId, open: OpenId) {
+        if let Some(account) = self.clients.get_mut(client) {
+            account.opens.remove(&open);
+        }
+        self.sub_client(client, volume, &Use { opens: 1, ..Use::default() });
+    }
+
+    fn sub_client(&mut self, client: &Client, volume: VolumeId, fewer: &Use) {
+        let Some(account) = self.clients.get_mut(client) else {
+            debug_assert!(false, "a client that has nothing");
+            return;
+        };
+        account.used.sub(fewer);
+        let off_volume = take(&mut account.volumes, &volume, fewer.things());
         let gone = account.used.is_none();
-        if let Some(volume) = self.volumes.get_mut(&file.volume) {
-            volume.used.sub(&Use { owner_bytes: 0, ..fewer });
-            volume.clients -= usize::from(off_volume);
-            if volume.clients == 0 {
-                self.volumes.remove(&file.volume);
+        if let Some(sum) = self.volumes.get_mut(&volume) {
+            sum.used.sub(&Use { owner_bytes: 0, ..*fewer });
+            sum.clients -= usize::from(off_volume);
+            if sum.clients == 0 {
+                self.volumes.remove(&volume);
             }
         }
-        let from = owner.client().origin();
+        let from = client.origin();
         if let Some(origin) = self.origins.get_mut(&from) {
-            origin.used.sub(&fewer);
+            origin.used.sub(fewer);
             origin.clients -= usize::from(gone);
             if origin.clients == 0 {
                 self.origins.remove(&from);
             }
         }
-        if gone && let Some((client, _)) = self.clients.remove_entry(owner.client()) {
+        if gone
+            && let Some((client, _)) = self.clients.remove_entry(client)
+            && client.protocol() == Protocol::Nlm
+        {
             self.left.push(client);
         }
-        self.total.sub(&fewer);
+        self.total.sub(fewer);
     }
 
-    /// The clients whose use fell to nothing since the last call. A returned client may use
+    /// The clients of NLM whose use fell to nothing since the last call. A returned client may use
     /// something again.
     pub(crate) fn take_left(&mut self) -> Vec<Client> {
         core::mem::take(&mut self.left)
@@ -248,7 +297,19 @@ impl Accounts {
         self.clients.contains_key(client)
     }
 
-    /// The files that `client` has anything on.
+    /// Has `owner` anything?
+    pub(crate) fn has_owner(&self, owner: &Owner) -> bool {
+        self.owners.contains_key(owner)
+    }
+
+    /// The opens of `client` after `after`, in order.
+    pub(crate) fn opens_of(&self, client: &Client, after: OpenId) -> impl Iterator<Item = OpenId> {
+        let after = (Bound::Excluded(after), Bound::Unbounded);
+        let account = self.clients.get(client).into_iter();
+        account.flat_map(move |account| account.opens.range(after).copied())
+    }
+
+    /// The files that `client` has anything on but opens.
     pub(crate) fn files_of(&self, client: &Client) -> Vec<File> {
         let account = self.clients.get(client);
         account.map(|account| account.files.keys().copied().collect()).unwrap_or_default()

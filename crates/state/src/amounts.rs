@@ -1,4 +1,4 @@
-//! Amounts of locks, waiters and shares. Not here: the holders, and the bounds.
+//! Amounts of locks, waiters, shares and opens. Not here: the holders, and the bounds.
 
 use crate::error::Counted;
 
@@ -11,6 +11,8 @@ pub struct Use {
     pub waiters: usize,
     /// Share reservations.
     pub shares: usize,
+    /// Opens.
+    pub opens: usize,
     /// Bytes in the names of owners, each owner counted once.
     pub owner_bytes: usize,
 }
@@ -26,6 +28,8 @@ impl Use {
             Some(Counted::Waiters)
         } else if over(self.shares, more.shares, most.shares) {
             Some(Counted::Shares)
+        } else if over(self.opens, more.opens, most.opens) {
+            Some(Counted::Opens)
         } else if over(self.owner_bytes, more.owner_bytes, most.owner_bytes) {
             Some(Counted::OwnerBytes)
         } else {
@@ -38,6 +42,7 @@ impl Use {
         self.locks += more.locks;
         self.waiters += more.waiters;
         self.shares += more.shares;
+        self.opens += more.opens;
         self.owner_bytes += more.owner_bytes;
     }
 
@@ -46,6 +51,7 @@ impl Use {
         self.locks -= fewer.locks;
         self.waiters -= fewer.waiters;
         self.shares -= fewer.shares;
+        self.opens -= fewer.opens;
         self.owner_bytes -= fewer.owner_bytes;
     }
 
@@ -63,6 +69,6 @@ impl Use {
 
     /// Held and waited for, whatever it is.
     pub(crate) fn things(&self) -> usize {
-        self.locks + self.waiters + self.shares
+        self.locks + self.waiters + self.shares + self.opens
     }
 }

@@ -5,6 +5,9 @@ use crate::owner::Owner;
 use crate::range::{Mode, Range};
 
 /// A lock to take, to test or to wait for.
+///
+/// The owner is one with a name. An open asks by [`Tables::lock_open`](crate::Tables::lock_open),
+/// and is the owner only in a [`Grant`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// The file.
@@ -26,13 +29,24 @@ pub enum Locked {
     Waits,
 }
 
+/// The result of an open's lock request that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenLocked {
+    /// The lock is held.
+    Granted,
+    /// The request waits. A [`Grant`] of this number will tell when the lock is held.
+    Waits(GrantId),
+}
+
 /// Names a grant until it is known what its client makes of it. Never used twice, on whatever
 /// volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GrantId(pub u64);
 
 /// A lock that was waited for and is now held. Its client is to be told, and then the tables:
-/// [`Tables::taken`](crate::Tables::taken) or [`Tables::refused`](crate::Tables::refused).
+/// [`Tables::taken`](crate::Tables::taken) or [`Tables::refused`](crate::Tables::refused). A grant
+/// to an open is settled from the beginning, because a lock that is not wanted is unlocked: there
+/// the tables need not be told.
 #[derive(Debug)]
 #[must_use = "the client waits to be told"]
 pub struct Grant<W> {

@@ -20,6 +20,9 @@ const OWNERS_MAX: usize = 256;
 ///
 /// An owner is taken to be stuck while one of its requests waits, as `fcntl` does; if it has
 /// threads that go on, that may be wrong (IEEE 1003.1 allows it: `EDEADLK`).
+///
+/// The locks of opens are not followed: an open is no thread, and a client can cancel what waits
+/// there, so a cycle that leads through one is not for ever.
 pub(crate) fn found<W>(
     tables: &BTreeMap<VolumeId, Table<W>>,
     accounts: &Accounts,
@@ -33,7 +36,7 @@ pub(crate) fn found<W>(
         if let Some(locks) = locks_on(&wait.file) {
             let mut held_by_asker = false;
             let mut found = Vec::new();
-            locks.ranges().conflict(&wait.owner, wait.range, wait.mode, &mut |holder| {
+            locks.ranges().conflict(Some(&wait.owner), wait.range, wait.mode, &mut |holder| {
                 held_by_asker |= *holder == ask.owner;
                 if seen.len() < OWNERS_MAX && seen.insert(holder) {
                     found.push(holder);

@@ -14,7 +14,7 @@ pub struct Holder {
     pub mode: Mode,
 }
 
-/// Why a lock or a share was not given.
+/// Why a lock, a share or an open was not given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Another owner holds a conflicting lock.
@@ -23,6 +23,16 @@ pub enum Refused {
     /// Another owner's share denies it, or has what this one would deny.
     #[error("denied by a share reservation")]
     Shared,
+    /// An open stands against it, or a share against an open: one does what the other does not let
+    /// it do.
+    #[error("a sharing violation")]
+    Sharing,
+    /// The file is to be deleted when its last open is closed, and nobody may open it meanwhile.
+    #[error("the file is about to be deleted")]
+    DeletePending,
+    /// The open is closed.
+    #[error("the open is closed")]
+    Closed,
     /// The grace period is on: those from before the restart come first. Ask again later.
     #[error("in the grace period")]
     Grace,
@@ -61,6 +71,8 @@ pub enum Counted {
     Waiters,
     /// Share reservations.
     Shares,
+    /// Opens.
+    Opens,
     /// Bytes in the names of owners.
     OwnerBytes,
 }
@@ -78,4 +90,20 @@ pub enum Scope {
     Volume,
     /// The whole server.
     Server,
+}
+
+/// The open has no lock of exactly this range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("the range is not locked")]
+pub struct NotLocked;
+
+/// Why bytes may not be read or written now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Conflict {
+    /// A lock on some of the bytes stands against it.
+    #[error("the range is locked")]
+    Locked,
+    /// An open does not let others do it.
+    #[error("denied by an open")]
+    Denied,
 }

@@ -1,6 +1,11 @@
 //! The state on which all protocols over a volume must agree: the holders of a file's bytes
-//! ([`Tables::lock`]), the shares of its openers ([`Tables::share`]), the waiters in their order,
-//! and the rules of the grace period after a restart ([`Tables::begin_grace`]).
+//! ([`Tables::lock`], [`Tables::lock_open`]), its opens ([`Tables::open_file`]) and the shares of
+//! its openers ([`Tables::share`]), the waiters in their order, and the rules of the grace period
+//! after a restart ([`Tables::begin_grace`]).
+//!
+//! There are two disciplines of byte ranges. Owners with names follow POSIX; their locks are for
+//! those who ask. Opens follow MS-FSA; their locks stand in the way of reading and writing too
+//! ([`Tables::io`]). Both are in one queue and stand against each other.
 //!
 //! Each volume has a table of its own; owners, their bounds and the search for deadlocks belong to
 //! books that all volumes share. All of it is plain data under the caller's mutex: every change of
@@ -9,9 +14,9 @@
 //! ([`Tables::refused`]).
 //!
 //! Not here: a clock (time is a [`Mono`](weir_core::Mono) handed in), a wire type, a socket, a
-//! file. Owners are opaque bytes of a protocol's choice, and nothing here knows what they mean. A
-//! client that stays silent is the caller's to notice: a lease that ran out, a reboot that was
-//! announced, all end in [`Tables::release_client`].
+//! file. Owners are opaque bytes of a protocol's choice, or opens, and nothing here knows more of
+//! them. A client that stays silent is the caller's to notice: a lease that ran out, a reboot that
+//! was announced, all end in [`Tables::release_client`].
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
@@ -23,25 +28,33 @@ mod ask;
 mod books;
 mod deadlock;
 mod error;
+mod exact;
 mod file;
 mod file_locks;
 mod grace;
 mod interval;
 mod limits;
+mod open;
+mod opened;
 mod owner;
+mod presence;
 mod queue;
 mod range;
 mod ranges;
 mod share;
+mod span;
 mod table;
 mod tables;
 
 pub use amounts::Use;
-pub use ask::{Ask, Grant, GrantId, Locked};
-pub use error::{Counted, Holder, Limit, Refused, Scope};
+pub use ask::{Ask, Grant, GrantId, Locked, OpenLocked};
+pub use error::{Conflict, Counted, Holder, Limit, NotLocked, Refused, Scope};
 pub use file::File;
 pub use limits::{Limits, Part};
-pub use owner::{Client, Owner, Protocol};
-pub use range::{Mode, Range};
+pub use open::{Closed, DeleteRequest, OpenFile, OpenMode, Sharing};
+pub use owner::{Client, OpenId, Owner, Protocol};
+pub use presence::{Presence, Watch};
+pub use range::{Io, Mode, Range};
 pub use share::Share;
+pub use span::Span;
 pub use tables::Tables;

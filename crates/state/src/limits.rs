@@ -28,11 +28,11 @@ pub struct Limits {
 }
 
 /// The part of a common bound that one origin or one volume may have: a fraction of the rest that
-/// the others leave free. It binds new locks, waiters and shares. A reclaim after a restart, and
-/// the additional range that an unlock can make, pass it: they belong to an earlier grant.
+/// the others leave free. It binds new locks, waiters, shares and opens. A reclaim after a restart,
+/// and the additional range that an unlock can make, pass it: they belong to an earlier grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The divisor for locks, waiters, shares and bytes: the part is one in this number.
+    /// The divisor for locks, waiters, shares, opens and bytes: the part is one in this number.
     pub one_in: usize,
     /// The divisor for clients: the part is one in this number.
     pub clients_one_in: usize,
@@ -51,6 +51,7 @@ impl Part {
             locks: usize::MAX,
             waiters: usize::MAX,
             shares: usize::MAX,
+            opens: usize::MAX,
             owner_bytes: usize::MAX,
         },
         least_clients: usize::MAX,
@@ -63,6 +64,7 @@ impl Part {
             locks: part(most.locks, others.locks, one_in, least.locks),
             waiters: part(most.waiters, others.waiters, one_in, least.waiters),
             shares: part(most.shares, others.shares, one_in, least.shares),
+            opens: part(most.opens, others.opens, one_in, least.opens),
             owner_bytes: part(most.owner_bytes, others.owner_bytes, one_in, least.owner_bytes),
         }
     }
@@ -75,16 +77,41 @@ impl Part {
 
 impl Limits {
     /// The bounds of a server. A lock takes about 250 bytes of memory and a waiter about as much;
-    /// so all of them together stay under 200 MiB.
+    /// so all of them together stay under 200 MiB. An open takes about 200 bytes here, so all of
+    /// them under 50 MiB.
     pub const SERVER: Self = Self {
-        file: Use { locks: 1 << 16, waiters: 1 << 13, shares: 1 << 13, owner_bytes: usize::MAX },
-        client: Use { locks: 1 << 16, waiters: 1 << 12, shares: 1 << 14, owner_bytes: 4 << 20 },
-        server: Use { locks: 1 << 18, waiters: 1 << 15, shares: 1 << 16, owner_bytes: 64 << 20 },
+        file: Use {
+            locks: 1 << 16,
+            waiters: 1 << 13,
+            shares: 1 << 13,
+            opens: 1 << 16,
+            owner_bytes: usize::MAX,
+        },
+        client: Use {
+            locks: 1 << 16,
+            waiters: 1 << 12,
+            shares: 1 << 14,
+            opens: 1 << 16,
+            owner_bytes: 4 << 20,
+        },
+        server: Use {
+            locks: 1 << 18,
+            waiters: 1 << 15,
+            shares: 1 << 16,
+            opens: 1 << 18,
+            owner_bytes: 64 << 20,
+        },
         clients: 1 << 14,
         origin: Part {
             one_in: 4,
             clients_one_in: 16,
-            least: Use { locks: 1 << 10, waiters: 1 << 7, shares: 1 << 8, owner_bytes: 1 << 18 },
+            least: Use {
+                locks: 1 << 10,
+                waiters: 1 << 7,
+                shares: 1 << 8,
+                opens: 1 << 10,
+                owner_bytes: 1 << 18,
+            },
             least_clients: 16,
         },
         volume: Part {
@@ -94,6 +121,7 @@ impl Limits {
                 locks: 1 << 12,
                 waiters: 1 << 9,
                 shares: 1 << 10,
+                opens: 1 << 12,
                 owner_bytes: usize::MAX,
             },
             least_clients: 256,
@@ -110,4 +138,5 @@ pub(crate) const QUICK_LOCKS_MAX: usize = 256;
 
 const _: () = assert!(Limits::SERVER.client.locks <= Limits::SERVER.server.locks);
 const _: () = assert!(Limits::SERVER.client.waiters <= Limits::SERVER.server.waiters);
+const _: () = assert!(Limits::SERVER.client.opens <= Limits::SERVER.server.opens);
 const _: () = assert!(Limits::SERVER.client.owner_bytes <= Limits::SERVER.server.owner_bytes);

@@ -1,4 +1,4 @@
-//! The owners of locks: clients, and owners within them, as opaque bytes.
+//! The owners of locks: clients, and owners within them, as opaque bytes or as open files.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -11,6 +11,8 @@ use weir_core::Origin;
 pub enum Protocol {
     /// NLM, the lock manager beside NFSv3.
     Nlm,
+    /// SMB. A client is a session, and its owners are its opens.
+    Smb,
     /// The protocol for tests of the server.
     #[cfg(feature = "testing")]
     Test,
@@ -18,11 +20,14 @@ pub enum Protocol {
 
 /// A client: what dies as one when a machine goes away. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Client {
+pub struct Client(Arc<Peer>);
+
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Peer {
     protocol: Protocol,
     /// The origin, before the name, so that the order puts all clients of an origin side by side.
     origin: Origin,
-    id: Arc<[u8]>,
+    id: Box<[u8]>,
 }
 
 impl Client {
@@ -30,36 +35,45 @@ impl Client {
     /// which must be the same for the same `id`.
     #[must_use]
     pub fn new(protocol: Protocol, origin: Origin, id: &[u8]) -> Self {
-        Self { protocol, origin, id: id.into() }
+        Self(Arc::new(Peer { protocol, origin, id: id.into() }))
     }
 
     /// The origin of its requests.
     #[must_use]
     pub fn origin(&self) -> Origin {
-        self.origin
+        self.0.origin
     }
 
     /// The protocol that knows it.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
-        self.protocol
+        self.0.protocol
     }
 
     /// The protocol's identity of the client.
     #[must_use]
     pub fn id(&self) -> &[u8] {
-        &self.id
+        &self.0.id
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}({})", self.protocol, self.id.escape_ascii())
+        write!(f, "{:?}({})", self.0.protocol, self.0.id.escape_ascii())
     }
 }
 
-/// An owner: those whose locks never conflict with each other (a process, an open file). It belongs
-/// to a client and is gone with it. Cheap to clone.
+/// Names an open file. Never used twice as long as the server runs, and later opens have greater
+/// numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OpenId(pub u64);
+
+/// An owner of locks: a name that a client chose for one of its processes, or one of its opens. It
+/// belongs to a client and is gone with it. Cheap to clone.
+///
+/// The locks of a named owner follow POSIX: they never conflict with each other, and join and
+/// split. Those of an open follow MS-FSA: each stays the range that it was taken as, and an
+/// exclusive one stands against the open's own locks too.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(Arc<Identity>);
 
@@ -68,13 +82,31 @@ pub struct Owner(Arc<Identity>);
 struct Identity {
     client: Client,
     name: Box<[u8]>,
+    open: Option<OpenId>,
 }
 
 impl Owner {
     /// The owner that `client` calls `name`.
     #[must_use]
     pub fn new(client: Client, name: &[u8]) -> Self {
-        Self(Arc::new(Identity { client, name: name.into() }))
+        Self(Arc::new(Identity { client, name: name.into(), open: None }))
+    }
+
+    /// The owner that is the open `open` of `client`.
+    pub(crate) fn of_open(client: Client, open: OpenId) -> Self {
+        Self(Arc::new(Identity { client, name: Box::default(), open: Some(open) }))
+    }
+
+    /// The owner in place of `self` that belongs to this equal value of its client.
+    pub(crate) fn with_client(&self, client: Client) -> Self {
+        let (name, open) = (self.0.name.clone(), self.0.open);
+        Self(Arc::new(Identity { client, name, open }))
+    }
+
+    /// The open that it is, if it is one.
+    #[must_use]
+    pub fn open(&self) -> Option<OpenId> {
+        self.0.open
     }
 
     /// The client it belongs to.
@@ -83,7 +115,7 @@ impl Owner {
         &self.0.client
     }
 
-    /// The client's name for the owner.
+    /// The client's name for the owner; none for an open.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         &self.0.name
@@ -92,6 +124,9 @@ impl Owner {
 
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Owner({:?}, {})", self.0.client, self.0.name.escape_ascii())
+        match self.0.open {
+            Some(open) => write!(f, "Owner({:?}, {open:?})", self.0.client),
+            None => write!(f, "Owner({:?}, {})", self.0.client, self.0.name.escape_ascii()),
+        }
     }
 }

@@ -73,14 +73,19 @@ impl<W> Queue<W> {
         self.waiters.range(after).next().map(|(number, waiter)| (*number, waiter))
     }
 
-    /// Has another owner come before `number` that waits for something in conflict with this?
+    /// Does a request that came before `number` wait for something in conflict with this?
     pub(crate) fn earlier(&self, number: u64, ask: &Ask) -> bool {
         self.waiters.range(..number).any(|(_, waiter)| {
             waiter.range.overlaps(ask.range)
                 && waiter.mode.conflicts(ask.mode)
-                && waiter.owner != ask.owner
+                && can_conflict(&waiter.owner, &ask.owner)
         })
     }
+}
+
+/// Can requests of these two conflict? Those of one open can.
+fn can_conflict(one: &Owner, other: &Owner) -> bool {
+    one != other || one.open().is_some()
 }
 
 /// The requests passed over while the queue is gone through, searched fast for one that must not be
@@ -102,7 +107,7 @@ impl Ahead {
 
     /// Must `waiter` not overtake one of them?
     pub(crate) fn stands_against<W>(&self, waiter: &Waiter<W>) -> bool {
-        let mut other = |_, key: &(Owner, u64)| key.0 != waiter.owner;
+        let mut other = |_, key: &(Owner, u64)| can_conflict(&key.0, &waiter.owner);
         self.exclusive.find(waiter.range, &mut other).is_some()
             || (waiter.mode == Mode::Exclusive
                 && self.shared.find(waiter.range, &mut other).is_some())

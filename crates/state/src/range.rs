@@ -2,6 +2,9 @@
 
 /// Bytes `first` to `last`, both included, so that the end of the largest possible file can be
 /// said. A range that ends at [`u64::MAX`] reaches to the end of the file, however far that moves.
+///
+/// An open can ask for no bytes at an offset ([`Span`](crate::Span)). As a range, that ends one
+/// byte before it begins, and it overlaps those that have a byte on both sides of the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Range {
     first: u64,
@@ -31,6 +34,15 @@ impl Range {
         Self { first, last }
     }
 
+    /// No bytes, between the byte at `offset` and the one before it. `None` at the offset 0, where
+    /// there is nothing before it.
+    pub(crate) const fn empty_at(offset: u64) -> Option<Self> {
+        match offset.checked_sub(1) {
+            Some(last) => Some(Self { first: offset, last }),
+            None => None,
+        }
+    }
+
     /// The first byte.
     #[must_use]
     pub const fn first(self) -> u64 {
@@ -48,11 +60,11 @@ impl Range {
     pub const fn length(self) -> Option<u64> {
         match self.last {
             u64::MAX => None,
-            last => Some(last - self.first + 1),
+            last => Some(last + 1 - self.first),
         }
     }
 
-    /// Have both a byte in common?
+    /// Have both a byte in common? Or is one empty, with bytes of the other on both sides?
     #[must_use]
     pub const fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
@@ -87,6 +99,15 @@ impl Mode {
     pub const fn conflicts(self, other: Self) -> bool {
         !matches!((self, other), (Self::Shared, Self::Shared))
     }
+}
+
+/// A use of bytes that locks can stand in the way of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Io {
+    /// Reading them.
+    Read,
+    /// Writing them, or changing how many there are.
+    Write,
 }
 
 #[cfg(test)]

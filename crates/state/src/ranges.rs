@@ -50,16 +50,16 @@ impl Ranges {
         self.by_owner.len()
     }
 
-    /// A range of another owner that stands against `owner` holding `range` in this mode, and
+    /// A range of an owner other than `owner` that stands against holding `range` in this mode, and
     /// that is wanted.
     pub(crate) fn conflict<'a>(
         &'a self,
-        owner: &Owner,
+        owner: Option<&Owner>,
         range: Range,
         mode: Mode,
         want: &mut dyn FnMut(&'a Owner) -> bool,
     ) -> Option<(Range, Mode, &'a Owner)> {
-        let mut others = |_, holder: &'a Owner| holder != owner && want(holder);
+        let mut others = |_, holder: &'a Owner| Some(holder) != owner && want(holder);
         if let Some((range, holder)) = self.exclusive.find(range, &mut others) {
             return Some((range, Mode::Exclusive, holder));
         }

@@ -32,6 +32,16 @@ impl Shares {
         accessed.intersects(share.deny) || denied.intersects(share.access)
     }
 
+    /// The access that some owner has.
+    pub(crate) fn accessed(&self) -> Access {
+        self.accessed.modes()
+    }
+
+    /// The access that some owner lets nobody else have.
+    pub(crate) fn denied(&self) -> Access {
+        self.denied.modes()
+    }
+
     /// Sets the reservation of `owner`, or takes it away; `true` if there was one before.
     pub(crate) fn set(&mut self, owner: &Owner, share: Option<Share>) -> bool {
         let before = match share {
@@ -90,8 +100,14 @@ impl Tally {
         self
     }
 
-    const fn intersects(self, mode: Access) -> bool {
-        (self.read > 0 && mode.contains(Access::READ))
-            || (self.write > 0 && mode.contains(Access::WRITE))
+    fn modes(self) -> Access {
+        let mut modes = Access::empty();
+        modes.set(Access::READ, self.read > 0);
+        modes.set(Access::WRITE, self.write > 0);
+        modes
+    }
+
+    fn intersects(self, mode: Access) -> bool {
+        self.modes().intersects(mode)
     }
 }

@@ -14,20 +14,20 @@ const NOW: Mono = Mono::from_millis(1000);
 
 /// Small, so that the bounds are reached soon.
 const SMALL: Limits = Limits {
-    file: Use { locks: 1000, waiters: 1000, shares: 1000, owner_bytes: usize::MAX },
-    client: Use { locks: 200, waiters: 100, shares: 100, owner_bytes: 1 << 12 },
-    server: Use { locks: 400, waiters: 200, shares: 200, owner_bytes: 1 << 14 },
+    file: Use { locks: 1000, waiters: 1000, shares: 1000, opens: 1000, owner_bytes: usize::MAX },
+    client: Use { locks: 200, waiters: 100, shares: 100, opens: 100, owner_bytes: 1 << 12 },
+    server: Use { locks: 400, waiters: 200, shares: 200, opens: 200, owner_bytes: 1 << 14 },
     clients: 200,
     origin: Part {
         one_in: 4,
         clients_one_in: 8,
-        least: Use { locks: 4, waiters: 4, shares: 4, owner_bytes: 64 },
+        least: Use { locks: 4, waiters: 4, shares: 4, opens: 4, owner_bytes: 64 },
         least_clients: 4,
     },
     volume: Part {
         one_in: 2,
         clients_one_in: 2,
-        least: Use { locks: 8, waiters: 8, shares: 8, owner_bytes: usize::MAX },
+        least: Use { locks: 8, waiters: 8, shares: 8, opens: 8, owner_bytes: usize::MAX },
         least_clients: 8,
     },
 };

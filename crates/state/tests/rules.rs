@@ -14,9 +14,9 @@ use Mode::{Exclusive, Shared};
 const NOW: Mono = Mono::from_millis(1000);
 
 const LOW: Limits = Limits {
-    file: Use { locks: 4, waiters: 3, shares: 2, owner_bytes: usize::MAX },
-    client: Use { locks: 3, waiters: 2, shares: 1, owner_bytes: 4 },
-    server: Use { locks: 5, waiters: 4, shares: 3, owner_bytes: 7 },
+    file: Use { locks: 4, waiters: 3, shares: 2, opens: 3, owner_bytes: usize::MAX },
+    client: Use { locks: 3, waiters: 2, shares: 1, opens: 2, owner_bytes: 4 },
+    server: Use { locks: 5, waiters: 4, shares: 3, opens: 4, owner_bytes: 7 },
     clients: 4,
     origin: Part::ALL,
     volume: Part::ALL,
@@ -236,7 +236,7 @@ fn a_client_that_goes_takes_all_its_owners_along_and_nobody_elses() {
     world.tables.release_client(&client("a"), &mut world.grants);
     assert_eq!(world.granted().0, ["c"]);
     assert!(!world.tables.has(&client("a")) && world.tables.has(&client("b")));
-    let used = Use { locks: 3, waiters: 1, shares: 0, owner_bytes: 2 };
+    let used = Use { locks: 3, waiters: 1, shares: 0, opens: 0, owner_bytes: 2 };
     assert_eq!(world.tables.used(), used);
 }
 

@@ -36,12 +36,14 @@ impl From<FsError> for Status {
 impl From<&Refused> for Status {
     fn from(refused: &Refused) -> Self {
         match refused {
-            Refused::Held(_) | Refused::Shared => Self::DENIED,
+            Refused::Held(_) | Refused::Shared | Refused::Sharing => Self::DENIED,
             // A reclaim that comes too late is answered like this by the servers in the field.
             Refused::Grace | Refused::NoReclaim => Self::DENIED_GRACE_PERIOD,
             Refused::Deadlock => Self::DEADLCK,
             Refused::NoVolume => Self::STALE_FH,
             Refused::Full(_) => Self::DENIED_NOLOCKS,
+            // No request of NLM is about an open.
+            Refused::DeletePending | Refused::Closed => Self::FAILED,
         }
     }
 }

@@ -212,7 +212,7 @@ proptest! {
 
 #[test]
 fn at_the_bounds_locks_are_denied_and_the_server_goes_on() {
-    let one = Use { locks: 1, waiters: 1, shares: 1, owner_bytes: 64 };
+    let one = Use { locks: 1, waiters: 1, shares: 1, opens: 0, owner_bytes: 64 };
     let (origin, volume) = (Part::ALL, Part::ALL);
     let limits = Limits { file: one, client: one, server: one, clients: 2, origin, volume };
     let mut world = World::with_limits(limits);

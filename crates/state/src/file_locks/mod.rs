@@ -1,11 +1,14 @@
 //! Everything on one file: what is held, who waits, what is reserved, and which grants may still
 //! have to be taken back.
 
+mod of_opens;
+
 use crate::accounts::{Accounts, Claim};
 use crate::amounts::Use;
 use crate::ask::{Ask, Grant, GrantId, Locked};
 use crate::books::Books;
 use crate::error::{Holder, Limit, Refused, Scope};
+use crate::exact::ExactRanges;
 use crate::file::File;
 use crate::owner::Owner;
 use crate::queue::{Ahead, Queue, Waiter};
@@ -19,6 +22,7 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct FileLocks<W> {
     ranges: Ranges,
+    exact: ExactRanges,
     queue: Queue<W>,
     shares: Shares,
     granted: BTreeMap<(Owner, GrantId), Granted>,
@@ -35,14 +39,19 @@ struct Granted {
 
 impl<W> Default for FileLocks<W> {
     fn default() -> Self {
-        let (ranges, shares) = (Ranges::default(), Shares::default());
-        Self { ranges, queue: Queue::default(), shares, granted: BTreeMap::new() }
+        Self {
+            ranges: Ranges::default(),
+            exact: ExactRanges::default(),
+            queue: Queue::default(),
+            shares: Shares::default(),
+            granted: BTreeMap::new(),
+        }
     }
 }
 
 impl<W> FileLocks<W> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.ranges.len() == 0 && self.queue.len() == 0 && self.shares.len() == 0
+        self.ranges_held() == 0 && self.queue.len() == 0 && self.shares.len() == 0
     }
 
     /// The number of waiters, and of grants that may still have to be taken back.
@@ -52,17 +61,28 @@ impl<W> FileLocks<W> {
 
     /// The number of ranges that all owners hold.
     pub(crate) fn ranges_held(&self) -> usize {
-        self.ranges.len()
+        self.ranges.len() + self.exact.len()
     }
 
+    /// The ranges of named owners.
     pub(crate) fn ranges(&self) -> &Ranges {
         &self.ranges
     }
 
+    /// The ranges of opens.
+    pub(crate) fn exact(&self) -> &ExactRanges {
+        &self.exact
+    }
+
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
     /// The holder of a range that `ask` conflicts with.
     pub(crate) fn holder(&self, ask: &Ask) -> Option<Holder> {
-        let (range, mode, owner) =
-            self.ranges.conflict(&ask.owner, ask.range, ask.mode, &mut |_| true)?;
+        let exact = || self.exact.conflict(&ask.owner, ask.range, ask.mode);
+        let ranges = self.ranges.conflict(Some(&ask.owner), ask.range, ask.mode, &mut |_| true);
+        let (range, mode, owner) = ranges.or_else(exact)?;
         Some(Holder { owner: owner.clone(), range, mode })
     }
 
@@ -119,12 +139,18 @@ impl<W> FileLocks<W> {
         }
         let one = Use { waiters: 1, ..Use::default() };
         self.check(&ask.file, &ask.owner, &one, Claim::New, books)?;
+        self.enqueue(ask, token, books);
+        Ok(Locked::Waits)
+    }
+
+    /// Puts a request at the end of the queue; gives its number.
+    fn enqueue(&mut self, ask: &Ask, token: W, books: &mut Books) -> u64 {
         let number = books.number();
         let Ask { file, owner, range, mode } = ask.clone();
-        books.accounts.add(&owner, &file, &one);
+        books.accounts.add(&owner, &file, &Use { waiters: 1, ..Use::default() });
         books.accounts.waits(&owner, &file, number, true);
         self.queue.push(number, Waiter { owner, range, mode, token });
-        Ok(Locked::Waits)
+        number
     }
 
     pub(crate) fn unlock(
@@ -214,7 +240,8 @@ impl<W> FileLocks<W> {
         }
     }
 
-    /// Takes everything from the owners from `first` on, as far as they are `meant`.
+    /// Takes everything from the owners from `first` on, as far as they are `meant`. Gives the
+    /// tokens of their requests that waited.
     pub(crate) fn release(
         &mut self,
         file: &File,
@@ -222,16 +249,15 @@ impl<W> FileLocks<W> {
         meant: &dyn Fn(&Owner) -> bool,
         books: &mut Books,
         grants: &mut Vec<Grant<W>>,
-    ) {
+    ) -> Vec<W> {
         let leaving: Vec<u64> = self
             .queue
             .iter()
             .filter(|(_, waiter)| meant(&waiter.owner))
             .map(|(number, _)| number)
             .collect();
-        for number in &leaving {
-            self.leave(file, *number, books);
-        }
+        let left = leaving.into_iter().filter_map(|number| self.leave(file, number, books));
+        let left: Vec<W> = left.map(|waiter| waiter.token).collect();
         let holding: BTreeSet<Owner> =
             self.ranges.owners(first).take_while(|owner| meant(owner)).cloned().collect();
         for owner in &holding {
@@ -239,14 +265,21 @@ impl<W> FileLocks<W> {
             self.change(file, owner, &plan, books);
             self.settle_within(owner, Range::ALL, books);
         }
+        let opens: BTreeSet<Owner> =
+            self.exact.owners(first).take_while(|owner| meant(owner)).cloned().collect();
+        for owner in &opens {
+            let locks = self.exact.remove_all(owner);
+            books.accounts.sub(owner, file, &Use { locks, ..Use::default() });
+        }
         let sharing: Vec<Owner> =
             self.shares.owners(first).take_while(|owner| meant(owner)).cloned().collect();
         for owner in sharing {
             self.unshare(file, &owner, books);
         }
-        if !leaving.is_empty() || !holding.is_empty() {
+        if !left.is_empty() || !holding.is_empty() || !opens.is_empty() {
             self.wake(file, Range::ALL, books, grants);
         }
+        left
     }
 
     fn granted_to(&self, owner: &Owner) -> impl Iterator<Item = (GrantId, &Granted)> {
@@ -283,10 +316,10 @@ impl<W> FileLocks<W> {
         books: &Books,
     ) -> Result<(), Limit> {
         let used = Use {
-            locks: self.ranges.len(),
+            locks: self.ranges_held(),
             waiters: self.queue.len(),
             shares: self.shares.len(),
-            owner_bytes: 0,
+            ..Use::default()
         };
         match used.passes(more, &books.limits.file) {
             Some(counted) => Err(Limit { counted, scope: Scope::File }),
@@ -359,6 +392,10 @@ impl<W> FileLocks<W> {
         books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> bool {
+        if ask.owner.open().is_some() {
+            self.grant_exact(number, ask, books, grants);
+            return false;
+        }
         let before = self
             .ranges
             .own(&ask.owner, ask.range)

@@ -1,4 +1,6 @@
-//! The tables of locks and shares of all volumes, and the operations on them.
+//! The tables of locks, opens and shares of all volumes, and the operations on them.
+
+mod of_opens;
 
 use crate::accounts::Claim;
 use crate::amounts::Use;
@@ -8,16 +10,19 @@ use crate::deadlock;
 use crate::error::{Limit, Refused};
 use crate::file::File;
 use crate::limits::Limits;
-use crate::owner::{Client, Owner, Protocol};
+use crate::open::Closed;
+use crate::owner::{Client, OpenId, Owner, Protocol};
+use crate::presence::Watch;
 use crate::range::Range;
 use crate::share::Share;
 use crate::table::{Attempt, Table};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use weir_core::{Mono, Origin, VolumeId};
 
-/// All locks, shares and waiters: a table for each volume, over books that all volumes share. `W`
-/// is what the caller needs to tell a waiting client.
+/// All locks, opens, shares and waiters: a table for each volume, over books that all volumes
+/// share. `W` is what the caller needs to tell a waiting client.
 ///
 /// Bounds and owners are the server's, so that a client has one account whatever volumes it uses
 /// and deadlocks across volumes are found. A grace period is the volume's.
@@ -45,13 +50,20 @@ impl<W> Tables<W> {
         Self { volumes: BTreeMap::new(), books: Books::new(limits) }
     }
 
+    /// Has `watch` told from now on what there is on which file. Nothing may be held yet.
+    #[must_use]
+    pub fn watched_by(mut self, watch: Box<dyn Watch>) -> Self {
+        self.books.watch = Some(watch);
+        self
+    }
+
     /// Begins a table for `volume`, unless there is one.
     pub fn open(&mut self, volume: VolumeId) {
         self.volumes.entry(volume).or_insert_with(|| Table::new(volume));
     }
 
-    /// Ends all locks, shares and waits on files of `volume`, because the volume is gone. Nobody is
-    /// told, and later requests are refused.
+    /// Ends all locks, opens, shares and waits on files of `volume`, because the volume is gone.
+    /// Nobody is told, nothing is deleted, and later requests are refused.
     pub fn close(&mut self, volume: VolumeId) {
         if let Some(mut table) = self.volumes.remove(&volume) {
             table.release_all(&mut self.books);
@@ -169,8 +181,9 @@ impl<W> Tables<W> {
     /// Reserves the file for `owner`, in place of a reservation it may have on it.
     ///
     /// # Errors
-    /// [`Refused::Shared`] if another owner's reservation stands against it, [`Refused::Grace`],
-    /// [`Refused::NoReclaim`], [`Refused::Full`], [`Refused::NoVolume`].
+    /// [`Refused::Shared`] if another owner's reservation stands against it, [`Refused::Sharing`]
+    /// if an open does, [`Refused::Grace`], [`Refused::NoReclaim`], [`Refused::Full`],
+    /// [`Refused::NoVolume`].
     pub fn share(
         &mut self,
         now: Mono,
@@ -199,14 +212,24 @@ impl<W> Tables<W> {
         }
     }
 
-    /// Ends all that `client` has: it rebooted, its lease ran out, or it said so itself. In the
-    /// grace period nothing more is expected of it.
-    pub fn release_client(&mut self, client: &Client, grants: &mut Vec<Grant<W>>) {
+    /// Ends all that `client` has: it rebooted, its lease ran out, its session ended, or it said so
+    /// itself. In the grace period nothing more is expected of it. Gives what came of its opens.
+    ///
+    /// Costs as much as to close each of them. Who can't hold the mutex for so long closes some of
+    /// [`Self::opens_of`] at a time.
+    pub fn release_client(
+        &mut self,
+        client: &Client,
+        grants: &mut Vec<Grant<W>>,
+    ) -> Vec<Closed<W>> {
+        let opens: Vec<OpenId> = self.opens_of(client, OpenId(0)).collect();
+        let closed = opens.into_iter().filter_map(|open| self.close_file(open, grants)).collect();
         let first = Owner::new(client.clone(), &[]);
         for file in self.books.accounts.files_of(client) {
             self.release_on(&file, &first, &|other| other.client() == client, grants);
         }
         self.books.grace.done(client);
+        closed
     }
 
     fn release_on(
@@ -241,7 +264,7 @@ impl<W> Tables<W> {
         self.books.grace.until(now)
     }
 
-    /// Does `client` hold anything, or wait?
+    /// Has `client` anything: a lock, an open, a share, or a request that waits?
     #[must_use]
     pub fn has(&self, client: &Client) -> bool {
         self.books.accounts.has(client)
@@ -263,8 +286,9 @@ impl<W> Tables<W> {
         self.books.accounts.clients_at(protocol, origin)
     }
 
-    /// The clients whose last lock or waiter went away since the last call. A returned client may
-    /// hold something again.
+    /// The clients of NLM whose last lock, share or waiter went away since the last call. A client
+    /// that is returned may hold something again. Other protocols know by themselves when a client
+    /// ends.
     pub fn take_left(&mut self) -> Vec<Client> {
         self.books.accounts.take_left()
     }

@@ -1,4 +1,7 @@
-//! The table of one volume: everything that is locked, reserved and waited for on its files.
+//! The table of one volume: everything that is locked, opened, reserved and waited for on its
+//! files.
+
+mod of_opens;
 
 use crate::accounts::Claim;
 use crate::ask::{Ask, Grant, GrantId, Locked};
@@ -7,7 +10,9 @@ use crate::error::{Limit, Refused};
 use crate::file::File;
 use crate::file_locks::FileLocks;
 use crate::limits::{QUICK_LOCKS_MAX, QUICK_WAITERS_MAX};
+use crate::opened::Opened;
 use crate::owner::Owner;
+use crate::presence::Presence;
 use crate::range::Range;
 use crate::share::Share;
 use alloc::collections::BTreeMap;
@@ -18,6 +23,7 @@ use weir_core::{ObjectKey, VolumeId};
 pub(crate) struct Table<W> {
     volume: VolumeId,
     files: BTreeMap<ObjectKey, FileLocks<W>>,
+    opened: Opened,
 }
 
 /// The outcome of an attempt to take a lock.
@@ -31,7 +37,7 @@ pub(crate) enum Attempt {
 
 impl<W> Table<W> {
     pub(crate) fn new(volume: VolumeId) -> Self {
-        Self { volume, files: BTreeMap::new() }
+        Self { volume, files: BTreeMap::new(), opened: Opened::default() }
     }
 
     pub(crate) fn file(&self, object: &ObjectKey) -> Option<&FileLocks<W>> {
@@ -48,19 +54,18 @@ impl<W> Table<W> {
         books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> Result<Attempt, Refused> {
-        let locks = self.files.entry(ask.file.object).or_default();
-        let (holder, waiting) = (locks.holder(ask), locks.waiting(ask));
-        let behind = may_wait && locks.must_queue(ask, waiting, &books.accounts);
-        let done = match holder {
-            Some(holder) if !may_wait => Err(Refused::Held(holder)),
-            None if !behind => {
-                let taken = locks.take(ask, waiting, claim, books, grants);
-                taken.map(|_| Attempt::Granted).map_err(Refused::Full)
+        self.change(&ask.file.object, books, |locks, books| {
+            let (holder, waiting) = (locks.holder(ask), locks.waiting(ask));
+            let behind = may_wait && locks.must_queue(ask, waiting, &books.accounts);
+            match holder {
+                Some(holder) if !may_wait => Err(Refused::Held(holder)),
+                None if !behind => {
+                    let taken = locks.take(ask, waiting, claim, books, grants);
+                    taken.map(|_| Attempt::Granted).map_err(Refused::Full)
+                }
+                _ => Ok(Attempt::MustWait(waiting)),
             }
-            _ => Ok(Attempt::MustWait(waiting)),
-        };
-        self.tidy(&ask.file.object);
-        done
+        })
     }
 
     /// Has the request wait, or gives it the new token if it waits as number `waiting` already.
@@ -71,10 +76,7 @@ impl<W> Table<W> {
         token: W,
         books: &mut Books,
     ) -> Result<Locked, Limit> {
-        let locks = self.files.entry(ask.file.object).or_default();
-        let done = locks.wait(ask, waiting, token, books);
-        self.tidy(&ask.file.object);
-        done
+        self.change(&ask.file.object, books, |locks, books| locks.wait(ask, waiting, token, books))
     }
 
     /// Does any request of this kind for what is asked take only a short time, and no wait?
@@ -100,10 +102,9 @@ impl<W> Table<W> {
         books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> Result<(), Limit> {
-        let Some(locks) = self.files.get_mut(&file.object) else { return Ok(()) };
-        let done = locks.unlock(file, owner, range, books, grants);
-        self.tidy(&file.object);
-        done
+        self.change(&file.object, books, |locks, books| {
+            locks.unlock(file, owner, range, books, grants)
+        })
     }
 
     pub(crate) fn cancel(
@@ -112,10 +113,7 @@ impl<W> Table<W> {
         books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> bool {
-        let Some(locks) = self.files.get_mut(&ask.file.object) else { return false };
-        let done = locks.cancel(ask, books, grants);
-        self.tidy(&ask.file.object);
-        done
+        self.change(&ask.file.object, books, |locks, books| locks.cancel(ask, books, grants))
     }
 
     /// The grant stays as it is.
@@ -133,10 +131,9 @@ impl<W> Table<W> {
         books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) {
-        if let Some(locks) = self.files.get_mut(&file.object) {
+        self.change(&file.object, books, |locks, books| {
             locks.take_back(file, owner, grant, books, grants);
-        }
-        self.tidy(&file.object);
+        });
     }
 
     pub(crate) fn share(
@@ -147,20 +144,20 @@ impl<W> Table<W> {
         claim: Claim,
         books: &mut Books,
     ) -> Result<(), Refused> {
-        let locks = self.files.entry(file.object).or_default();
-        let done = locks.share(file, owner, share, claim, books);
-        self.tidy(&file.object);
-        done
+        if self.opened.uses(&file.object, &books.opens).conflict_share(share) {
+            return Err(Refused::Sharing);
+        }
+        self.change(&file.object, books, |locks, books| {
+            locks.share(file, owner, share, claim, books)
+        })
     }
 
     pub(crate) fn unshare(&mut self, file: &File, owner: &Owner, books: &mut Books) {
-        if let Some(locks) = self.files.get_mut(&file.object) {
-            locks.unshare(file, owner, books);
-            self.tidy(&file.object);
-        }
+        self.change(&file.object, books, |locks, books| locks.unshare(file, owner, books));
     }
 
-    /// Takes everything on `file` from the owners from `first` on, as far as they are `meant`.
+    /// Takes everything on `file` but opens from the owners from `first` on, as far as they are
+    /// `meant`. Gives the tokens of their requests that waited.
     pub(crate) fn release(
         &mut self,
         file: &File,
@@ -168,11 +165,10 @@ impl<W> Table<W> {
         meant: &dyn Fn(&Owner) -> bool,
         books: &mut Books,
         grants: &mut Vec<Grant<W>>,
-    ) {
-        if let Some(locks) = self.files.get_mut(&file.object) {
-            locks.release(file, first, meant, books, grants);
-            self.tidy(&file.object);
-        }
+    ) -> Vec<W> {
+        self.change(&file.object, books, |locks, books| {
+            locks.release(file, first, meant, books, grants)
+        })
     }
 
     /// Takes everything on all files from everybody.
@@ -183,12 +179,62 @@ impl<W> Table<W> {
             // All waiters leave before anything is freed, so nothing is granted.
             self.release(&file, None, &|_| true, books, &mut Vec::new());
         }
+        self.forget_opens(books);
     }
 
-    /// Forgets a file on which nothing is left.
-    fn tidy(&mut self, object: &ObjectKey) {
-        if self.files.get(object).is_some_and(FileLocks::is_empty) {
-            self.files.remove(object);
+    /// Changes what there is on a file, which is forgotten if that is nothing.
+    fn change<R>(
+        &mut self,
+        object: &ObjectKey,
+        books: &mut Books,
+        change: impl FnOnce(&mut FileLocks<W>, &mut Books) -> R,
+    ) -> R {
+        let before = self.presence_if_watched(object, books);
+        let done = match self.files.get_mut(object) {
+            Some(locks) => {
+                let done = change(locks, books);
+                if locks.is_empty() {
+                    self.files.remove(object);
+                }
+                done
+            }
+            None => {
+                let mut locks = FileLocks::default();
+                let done = change(&mut locks, books);
+                if !locks.is_empty() {
+                    self.files.insert(*object, locks);
+                }
+                done
+            }
+        };
+        self.tell_change(object, before, books);
+        done
+    }
+
+    /// The kinds of things that there are on a file.
+    pub(crate) fn presence(&self, object: &ObjectKey, books: &Books) -> Presence {
+        let mut presence = self.presence_of_opens(object, &books.opens);
+        if let Some(locks) = self.files.get(object) {
+            presence.set(Presence::OPEN_LOCKS, locks.exact().len() > 0);
+            presence.set(Presence::OWNER_LOCKS, locks.ranges().len() > 0);
+        }
+        presence
+    }
+
+    fn presence_if_watched(&self, object: &ObjectKey, books: &Books) -> Presence {
+        match books.watch {
+            Some(_) => self.presence(object, books),
+            None => Presence::empty(),
+        }
+    }
+
+    /// Tells the watcher what there is on a file instead of `before`, if that is something else.
+    fn tell_change(&self, object: &ObjectKey, before: Presence, books: &mut Books) {
+        let after = self.presence_if_watched(object, books);
+        if after != before
+            && let Some(watch) = &mut books.watch
+        {
+            watch.changed(&File { volume: self.volume, object: *object }, before, after);
         }
     }
 }
