@@ -1,0 +1,13 @@
+//! The NT hash of a password.
+
+use super::text::to_utf16;
+use crate::crypto::Crypto;
+
+/// The NT hash of a password. It is as good as the password, so it has no `Debug`.
+#[derive(Clone, Copy)]
+pub struct NtHash(pub [u8; 16]);
+
+/// The NT hash: MD4 of the password in UTF-16 (MS-NLMP §3.3.1, `NTOWFv1`).
+pub fn nt_hash<C: Crypto>(crypto: &C, password: &str) -> NtHash {
+    NtHash(crypto.md4(&to_utf16(password)))
+}

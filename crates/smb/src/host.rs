@@ -1,0 +1,213 @@
+//! The door between operations and the server around them: the store of the volume, the opens of
+//! the session, and the state on which all protocols agree.
+//!
+//! Operations are generic over a [`Host`], so that they run in tests over a store in memory. Not
+//! here: sockets, clocks, threads and contracts, which only the server has.
+
+use crate::open::{Open, OpenState};
+use crate::security::Identities;
+use crate::wire::{AccessMask, FileId, Status};
+use alloc::string::String;
+use core::future::Future;
+use core::ops::Deref;
+use weir_core::{Credentials, ObjectKey, OpClass, Store, Timestamp, VolumeId};
+use weir_state::{Mode, OpenId, OpenMode, Range, Refused, Sharing, Span};
+
+/// An object of the store of a host.
+pub type ObjectOf<H> = <<H as Host>::Store as Store>::Object;
+
+/// A volume as SMB shows it.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The volume.
+    pub volume: VolumeId,
+    /// The name of the share, which is the volume's.
+    pub name: String,
+    /// The time at which the volume was made, zero if unknown.
+    pub created: Timestamp,
+    /// The access that the share rules leave at most.
+    pub maximal: AccessMask,
+    /// Names that a caller may not open are not listed.
+    pub access_based_enumeration: bool,
+}
+
+/// A user who has logged in.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// The user's identity on files.
+    pub credentials: Credentials,
+    /// The user's name, for messages.
+    pub name: String,
+}
+
+/// A lock or unlock of one range (MS-SMB2 §2.2.26.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeLock {
+    /// The range.
+    pub span: Span,
+    /// Its mode.
+    pub mode: Mode,
+}
+
+/// The surroundings of the operations of one request: one session, one tree connect.
+///
+/// Futures are polled on the worker that made them and need not be `Send`.
+pub trait Host {
+    /// The store of the volume.
+    type Store: Store;
+    /// A counted reference to an open.
+    type Open: Deref<Target = Open<<Self::Store as Store>::Object>> + Clone;
+    /// A data operation under way: locks and deny modes that come later are answered once it is
+    /// dropped.
+    type Io;
+    /// Permission to carry out a part of a request under the contract of the volume.
+    type Permit: Permit;
+
+    /// The store of the tree's volume.
+    fn store(&self) -> &Self::Store;
+
+    /// The tree's volume.
+    fn share(&self) -> &Share;
+
+    /// The session's user.
+    fn user(&self) -> &User;
+
+    /// The server's present time.
+    fn now(&self) -> Timestamp;
+
+    /// The users and groups of the server.
+    fn identities(&self) -> &dyn Identities;
+
+    /// The open with this id, if it belongs to the session and was opened through the tree.
+    fn find(&self, id: FileId) -> Option<Self::Open>;
+
+    /// The open with this id, if it belongs to the session and was opened through any tree of the
+    /// volume: a copy may have its source in another.
+    fn find_source(&self, id: FileId) -> Option<Self::Open>;
+
+    /// The tree connect of the request, by its id.
+    fn tree(&self) -> u32;
+
+    /// Keeps an open in the session under a new id, which replaces the one in `open`. `None` if the
+    /// session, or the server, has as many as it may.
+    fn keep(
+        &self,
+        open: Open<ObjectOf<Self>>,
+        state: OpenState<ObjectOf<Self>>,
+    ) -> Option<Self::Open>;
+
+    /// Takes an open out of the session. `None` if another request did.
+    fn take(&self, id: FileId) -> Option<Self::Open>;
+
+    /// Looks at, or changes, the part of an open that changes. Must not be nested.
+    fn with<R>(
+        &self,
+        open: &Self::Open,
+        act: impl FnOnce(&mut OpenState<ObjectOf<Self>>) -> R,
+    ) -> R;
+
+    /// Shows the opens of the session in this tree, one after another, until `act` says true; says
+    /// whether it did. Must not be nested, neither with [`Host::with`].
+    fn any_open(
+        &self,
+        act: impl FnMut(&Open<ObjectOf<Self>>, &mut OpenState<ObjectOf<Self>>) -> bool,
+    ) -> bool;
+
+    /// Opens a file in the tables that all protocols share (MS-FSA §2.1.5.1.2.2). If the open keeps
+    /// others from reading or writing, data operations that began before it have ended when this
+    /// is ready.
+    ///
+    /// # Errors
+    /// [`Refused::Sharing`], [`Refused::DeletePending`], [`Refused::Full`], [`Refused::NoVolume`].
+    fn reserve(
+        &self,
+        file: &ObjectKey,
+        mode: OpenMode,
+    ) -> impl Future<Output = Result<OpenId, Refused>>;
+
+    /// Closes an open in those tables, with its locks. The requests that waited for locks by it are
+    /// over. True if it was the last one of a file that is to be deleted: the caller deletes it.
+    fn release(&self, open: OpenId) -> impl Future<Output = bool>;
+
+    /// Has a file set to be deleted when this open is closed, or not. Until then others may open it
+    /// too.
+    ///
+    /// # Errors
+    /// [`Refused::Closed`].
+    fn set_delete_on_close(
+        &self,
+        open: OpenId,
+        delete: bool,
+    ) -> impl Future<Output = Result<(), Refused>>;
+
+    /// Has a file deleted when its last open is closed, or not.
+    ///
+    /// # Errors
+    /// [`Refused::Closed`].
+    fn set_delete_pending(
+        &self,
+        open: OpenId,
+        delete: bool,
+    ) -> impl Future<Output = Result<(), Refused>>;
+
+    /// Is the file to be deleted when its last open is closed?
+    fn is_delete_pending(&self, file: &ObjectKey) -> impl Future<Output = bool>;
+
+    /// The access to the file that its opens do not let others have. An open of it does not count
+    /// for itself only if it shares that access too.
+    fn denied(&self, file: &ObjectKey) -> impl Future<Output = Sharing>;
+
+    /// The number of opens of the file.
+    fn opens_on(&self, file: &ObjectKey) -> impl Future<Output = usize>;
+
+    /// Takes all of these locks for an open, or none. With `wait`, and one lock, waits for it; the
+    /// host ends the wait if the client cancels the request. Data operations that began before are
+    /// ended when this is ready.
+    ///
+    /// # Errors
+    /// [`Status::LOCK_NOT_GRANTED`], [`Status::CANCELLED`], [`Status::INSUFFICIENT_RESOURCES`], or
+    /// [`Status::RANGE_NOT_LOCKED`] if the open is closed meanwhile, as Windows has it.
+    fn lock(
+        &self,
+        open: &Self::Open,
+        locks: &[RangeLock],
+        wait: bool,
+    ) -> impl Future<Output = Result<(), Status>>;
+
+    /// Gives up locks of an open, one after another, each of exactly a range that it holds.
+    ///
+    /// # Errors
+    /// [`Status::RANGE_NOT_LOCKED`] at the first that it does not hold; those before it are given
+    /// up (MS-SMB2 §3.3.5.14.1).
+    fn unlock(&self, open: &Self::Open, spans: &[Span])
+    -> impl Future<Output = Result<(), Status>>;
+
+    /// Begins to read (`Shared`) or write (`Exclusive`) the bytes of an open's file; `None` for an
+    /// operation on no bytes.
+    ///
+    /// # Errors
+    /// [`Status::FILE_LOCK_CONFLICT`] if a lock of another owner stands in the way.
+    fn begin_io(
+        &self,
+        open: &Self::Open,
+        range: Option<Range>,
+        mode: Mode,
+    ) -> impl Future<Output = Result<Self::Io, Status>>;
+
+    /// Waits until the contract of the volume admits a part of this request, of at most `bytes`.
+    ///
+    /// # Errors
+    /// [`Status::CANCELLED`], [`Status::INSUFFICIENT_RESOURCES`].
+    fn admit(
+        &self,
+        file: &ObjectKey,
+        class: OpClass,
+        bytes: u32,
+    ) -> impl Future<Output = Result<Self::Permit, Status>>;
+}
+
+/// Permission to carry out a part of a request. Dropped without an end, it returns its charge.
+pub trait Permit {
+    /// The part is carried out, and moved so many bytes.
+    fn end(self, moved: u64, ok: bool);
+}

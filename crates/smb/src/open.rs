@@ -1,0 +1,106 @@
+//! The opens of a session (MS-SMB2 §3.3.1.10). Not here: the table of them and its lock, which are
+//! the host's, and what opens of all protocols must agree on, which is `weir_state`'s.
+
+use crate::names::Pattern;
+use crate::wire::{AccessMask, CreateOptions, FileId};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::task::Waker;
+use weir_core::{FileKind, ObjectKey};
+use weir_state::OpenId;
+
+/// A file or directory that a client has open. This part of it never changes.
+#[derive(Clone, Debug)]
+pub struct Open<O> {
+    /// The name that the client has for the open.
+    pub id: FileId,
+    /// The tree connect through which it was opened.
+    pub tree: u32,
+    /// The object, held open.
+    pub object: O,
+    /// The store's key of the object.
+    pub key: ObjectKey,
+    /// The kind of the object. A symbolic link is one only where the client asked for the link
+    /// itself.
+    pub kind: FileKind,
+    /// The access that was granted when it was opened. Later operations are decided by it alone.
+    pub granted: AccessMask,
+    /// The options with which it was opened.
+    pub options: CreateOptions,
+    /// The number of the open in the tables that all protocols share.
+    pub shared: OpenId,
+}
+
+impl<O> Open<O> {
+    /// Is it a directory?
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        self.kind == FileKind::Directory
+    }
+
+    /// Do writes through this open have to be on stable storage before they are answered?
+    #[must_use]
+    pub fn is_write_through(&self) -> bool {
+        self.options.contains(CreateOptions::WRITE_THROUGH)
+    }
+}
+
+/// The part of an open that changes.
+#[derive(Clone, Debug)]
+pub struct OpenState<O> {
+    /// The name by which the object was opened, or to which this open renamed it; `None` for the
+    /// top directory of the volume.
+    pub place: Option<Place<O>>,
+    /// The path from the top directory to the object, as the store's bytes with `/` between the
+    /// names; empty for the top directory.
+    pub path: Box<[u8]>,
+    /// The position that the client set (MS-FSCC §2.4.40), which nothing uses but the client.
+    pub position: u64,
+    /// The mode that the client set (MS-FSCC §2.4.31).
+    pub mode: u32,
+    /// The listing of a directory that is under way.
+    pub listing: Option<Listing>,
+}
+
+/// The name of an object in its directory.
+#[derive(Clone, Debug)]
+pub struct Place<O> {
+    /// The directory.
+    pub dir: O,
+    /// The name.
+    pub name: Box<[u8]>,
+}
+
+/// The listing of a directory, which QUERY_DIRECTORY requests carry on one after another
+/// (MS-SMB2 §3.3.5.18).
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Its pattern and position; nothing until the first request has said what it looks for.
+    pub scan: Option<Scan>,
+    /// Is a request carrying it on?
+    pub busy: bool,
+    /// The requests that wait until that one is done.
+    pub waiting: Vec<Waker>,
+}
+
+/// A listing between two requests.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    /// The pattern of the first request.
+    pub pattern: Pattern,
+    /// The position after the last entry that was returned.
+    pub next: Next,
+}
+
+/// A position in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The directory itself, as `.`.
+    Dot,
+    /// The parent, as `..`.
+    DotDot,
+    /// The entries after this cookie of the store.
+    After(u64),
+    /// Nothing more.
+    End,
+}

@@ -1,0 +1,171 @@
+//! CLOSE (MS-SMB2 §3.3.5.10), and the end of opens that nobody closes.
+
+use super::info::file_info;
+use super::{Context, Done, Outcome};
+use crate::host::{Host, ObjectOf};
+use crate::open::Place;
+use crate::wire::{CloseFlags, CloseRequest, CloseResponse, FileInfo, Status};
+use alloc::vec::Vec;
+use weir_core::{Credentials, Name, Store};
+use weir_state::OpenId;
+
+pub(super) async fn close<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Outcome {
+    let request = CloseRequest::decode(cx.message)?;
+    let id = cx.open(request.file)?.id;
+    let open = cx.host.take(id).ok_or(Status::FILE_CLOSED)?;
+    let mut response = CloseResponse { flags: CloseFlags::empty(), info: FileInfo::default() };
+    if request.flags.contains(CloseFlags::POSTQUERY_ATTRIB)
+        && let Ok((attr, details)) = cx.host.store().details(&open.object).await
+    {
+        response.flags = CloseFlags::POSTQUERY_ATTRIB;
+        response.info = (&file_info(&attr, &details, false)).into();
+    }
+    finish(cx.host, &open).await;
+    response.encode(out);
+    Ok(Done::on(id))
+}
+
+/// Ends an open that was taken out of its session: by CLOSE, LOGOFF or TREE_DISCONNECT, or because
+/// its connection is lost. If it was the last one of a file that is to be deleted, that is done.
+/// The right to was decided when the file was opened, so nobody is asked again.
+///
+/// A directory that has entries by now stays, and so does an object whose name now leads elsewhere:
+/// a client that closes has nobody to tell.
+pub async fn finish<H: Host>(host: &H, open: &H::Open) {
+    let place = host.with(open, |state| state.place.clone());
+    end(host, open.shared, &open.object, place.as_ref()).await;
+}
+
+/// Ends an open that is in no session: as [`finish`].
+pub(super) async fn end<H: Host>(
+    host: &H,
+    shared: OpenId,
+    object: &ObjectOf<H>,
+    place: Option<&Place<ObjectOf<H>>>,
+) {
+    if host.release(shared).await
+        && let Some(Place { dir, name }) = place
+        && let Ok(name) = Name::new(name)
+    {
+        let _ = host.store().remove_this(dir, name, object, &Credentials::ROOT).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{Reply, TestHost, TestServer};
+    use crate::wire::{AccessMask, Command, FileAttributes, FileId};
+    use weir_core::testing::block_on;
+
+    fn request(host: &TestHost, file: FileId, flags: CloseFlags) -> Reply {
+        let encode = |out: &mut Vec<u8>| CloseRequest { flags, file }.encode(out);
+        host.call(Command::Close, encode, close)
+    }
+
+    fn close_it(host: &TestHost, file: FileId) -> Reply {
+        request(host, file, CloseFlags::empty())
+    }
+
+    fn delete_pending(host: &TestHost, file: FileId) {
+        block_on(host.set_delete_pending(host.opened(file).shared, true)).unwrap();
+    }
+
+    fn delete_on_close(host: &TestHost, file: FileId) {
+        block_on(host.set_delete_on_close(host.opened(file).shared, true)).unwrap();
+    }
+
+    #[test]
+    fn an_open_is_closed_once_and_by_its_session_alone() {
+        let server = TestServer::new();
+        server.file("f", b"hello", 0o644, 7);
+        let (ann, bob) = (server.session(7), server.session(7));
+        let id = ann.open("f", AccessMask::READ_DATA);
+        assert_eq!(close_it(&bob, id).status(), Status::FILE_CLOSED);
+        let reply = close_it(&ann, id);
+        let response = CloseResponse::decode(reply.ok()).unwrap();
+        assert_eq!((response.flags, response.info), (CloseFlags::empty(), FileInfo::default()));
+        assert_eq!(reply.outcome, Ok(Done::on(id)));
+        assert_eq!((server.opens(), close_it(&ann, id).status()), (0, Status::FILE_CLOSED));
+        assert!(server.find("f").is_some());
+    }
+
+    #[test]
+    fn the_attributes_come_where_they_are_wanted_and_there() {
+        let server = TestServer::new();
+        server.file("f", b"hello", 0o644, 7);
+        let ann = server.session(7);
+        let post = |id| {
+            let reply = request(&ann, id, CloseFlags::POSTQUERY_ATTRIB);
+            CloseResponse::decode(reply.ok()).unwrap()
+        };
+        let response = post(ann.open("f", AccessMask::READ_DATA));
+        assert_eq!(response.flags, CloseFlags::POSTQUERY_ATTRIB);
+        assert_eq!(response.info.end_of_file, 5);
+        assert_eq!(response.info.attributes, FileAttributes::ARCHIVE);
+        let id = ann.open("f", AccessMask::READ_DATA);
+        server.remove("f");
+        assert_eq!(post(id).flags, CloseFlags::empty());
+    }
+
+    #[test]
+    fn the_last_close_deletes_whoever_wanted_it() {
+        let server = TestServer::new();
+        server.dir("d", 0o555, 9);
+        server.file("d/f", b"", 0o400, 9);
+        let (ann, bob) = (server.session(7), server.session(8));
+        let (one, other) =
+            (ann.open("d/f", AccessMask::DELETE), bob.open("d/f", AccessMask::DELETE));
+        delete_on_close(&ann, one);
+        close_it(&ann, one).ok();
+        assert!(server.find("d/f").is_some(), "it is open still");
+        close_it(&bob, other).ok();
+        assert!(server.find("d/f").is_none(), "the right to was decided before");
+    }
+
+    #[test]
+    fn a_namesake_and_a_full_directory_are_not_deleted() {
+        let server = TestServer::new();
+        server.file("f", b"old", 0o644, 7);
+        server.dir("d", 0o755, 7);
+        let ann = server.session(7);
+        let file = ann.open("f", AccessMask::DELETE);
+        delete_pending(&ann, file);
+        server.rename("f", "elsewhere");
+        server.file("f", b"new", 0o644, 7);
+        close_it(&ann, file).ok();
+        assert_eq!(
+            (server.content("f"), server.content("elsewhere")),
+            (b"new".to_vec(), b"old".to_vec())
+        );
+        let dir = ann.open("d", AccessMask::DELETE);
+        delete_pending(&ann, dir);
+        server.file("d/in", b"", 0o644, 7);
+        assert_eq!(close_it(&ann, dir).status(), Status::SUCCESS);
+        assert!(server.find("d/in").is_some());
+        server.remove("d/in");
+        let dir = ann.open("d", AccessMask::DELETE);
+        delete_on_close(&ann, dir);
+        close_it(&ann, dir).ok();
+        assert!(server.find("d").is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_session_is_the_end_of_its_opens() {
+        let server = TestServer::new();
+        server.file("f", b"", 0o644, 7);
+        let ann = server.session(7);
+        let id = ann.open("f", AccessMask::DELETE);
+        delete_on_close(&ann, id);
+        let open = ann.take(id).unwrap();
+        block_on(finish(&ann, &open));
+        assert!(server.find("f").is_none() && server.opens() == 0);
+    }
+
+    #[test]
+    fn a_request_that_is_none_is_refused() {
+        let ann = TestServer::new().session(7);
+        let reply = ann.call(Command::Close, |out| out.extend_from_slice(&[24, 0]), close);
+        assert_eq!(reply.status(), Status::INVALID_PARAMETER);
+    }
+}

@@ -1,0 +1,150 @@
+//! The values that an object shows in listings, queries, and the responses of CREATE and CLOSE. Not
+//! here: their forms on the wire.
+
+use crate::fscc::{Attributes, FileInfo};
+use crate::host::{Host, ObjectOf};
+use crate::open::Open;
+use crate::wire;
+use crate::wire::{AccessMask, FileAttributes, Status};
+use alloc::vec::Vec;
+use weir_core::{Attr, Details, FileKind, FsResult, Store};
+
+/// IO_REPARSE_TAG_SYMLINK (MS-FSCC §2.1.2.1).
+pub(super) const SYMLINK_TAG: u32 = 0xA000_000C;
+
+/// The values of an object. Only files have a size here, and of a name that is to be deleted it is
+/// as if it were gone already.
+pub(super) fn file_info(attr: &Attr, details: &Details, delete_pending: bool) -> FileInfo {
+    let (directory, link) = (attr.kind == FileKind::Directory, attr.kind == FileKind::Symlink);
+    let mut attributes = Attributes::from_bits_retain(u32::from(details.dos.bits()));
+    attributes.set(Attributes::DIRECTORY, directory);
+    attributes.set(Attributes::REPARSE_POINT, link);
+    let regular = attr.kind == FileKind::Regular;
+    let links = if directory { 1 } else { attr.nlink };
+    FileInfo {
+        created: details.birth.into(),
+        accessed: attr.atime.into(),
+        written: attr.mtime.into(),
+        changed: attr.ctime.into(),
+        attributes,
+        size: if regular { attr.size } else { 0 },
+        allocated: if regular { attr.used } else { 0 },
+        links: links.saturating_sub(u32::from(delete_pending)),
+        delete_pending,
+        directory,
+        index: attr.fileid,
+        ea_size: 0,
+        reparse_tag: if link { SYMLINK_TAG } else { 0 },
+    }
+}
+
+/// The present values of an open object.
+pub(super) async fn of_open<H: Host>(host: &H, open: &Open<ObjectOf<H>>) -> FsResult<FileInfo> {
+    let (attr, details) = host.store().details(&open.object).await?;
+    Ok(file_info(&attr, &details, host.is_delete_pending(&open.key).await))
+}
+
+/// The values as CREATE and CLOSE give them.
+impl From<&FileInfo> for wire::FileInfo {
+    fn from(file: &FileInfo) -> Self {
+        let time = |time: crate::fscc::NtTime| u64::try_from(time.0).unwrap_or(0);
+        Self {
+            creation_time: time(file.created),
+            last_access_time: time(file.accessed),
+            last_write_time: time(file.written),
+            change_time: time(file.changed),
+            allocation_size: crate::fscc::whole_clusters(file.allocated),
+            end_of_file: file.size,
+            attributes: FileAttributes::from_bits_retain(file.attributes.shown().bits()),
+        }
+    }
+}
+
+/// The path of an open, `/` between the names, as it is on the wire.
+pub(super) fn wire_path(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len().saturating_mul(2));
+    for (at, name) in path.split(|byte| *byte == b'/').enumerate() {
+        if at > 0 {
+            out.extend_from_slice(&[b'\\', 0]);
+        }
+        crate::names::to_wire(name, &mut out);
+    }
+    out
+}
+
+/// Fails unless the open was granted all of `needed`.
+///
+/// # Errors
+/// [`Status::ACCESS_DENIED`].
+pub(super) fn granted<O>(open: &Open<O>, needed: AccessMask) -> Result<(), Status> {
+    if open.granted.contains(needed) { Ok(()) } else { Err(Status::ACCESS_DENIED) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fscc::NtTime;
+    use crate::ops::testing::{TestServer, utf16};
+    use weir_core::testing::block_on;
+    use weir_core::{Credentials, DosAttributes, SetDetails, Timestamp};
+
+    #[test]
+    fn a_file_a_directory_and_a_link_show_what_they_are() {
+        let server = TestServer::new();
+        let file = server.file("f", &[1; 5000], 0o644, 7);
+        server.dir("d", 0o755, 7);
+        server.symlink("l", "somewhere");
+        let birth = Timestamp { secs: 0, nanos: 100 };
+        let dos = Some(DosAttributes::HIDDEN | DosAttributes::SPARSE);
+        let set = SetDetails { birth: Some(birth), dos };
+        block_on(server.store.set_details(&file, &set, &Credentials::ROOT)).unwrap();
+        let of = |path: &str, deleted| {
+            let (attr, details) = block_on(server.store.details(&server.object(path).0)).unwrap();
+            (file_info(&attr, &details, deleted), attr)
+        };
+        let (info, attr) = of("f", false);
+        assert_eq!(info.attributes, Attributes::HIDDEN | Attributes::SPARSE_FILE);
+        assert_eq!((info.size, info.allocated, info.links), (5000, 8192, 1));
+        assert_eq!((info.index, info.created), (attr.fileid, NtTime(116_444_736_000_000_001)));
+        assert_eq!(of("f", true).0, FileInfo { links: 0, delete_pending: true, ..info });
+        let (dir, _) = of("d", false);
+        assert_eq!((dir.attributes, dir.size, dir.links), (Attributes::DIRECTORY, 0, 1));
+        let (link, _) = of("l", false);
+        assert_eq!((link.attributes, link.size), (Attributes::REPARSE_POINT, 0));
+        assert_eq!((link.reparse_tag, info.reparse_tag), (0xA000_000C, 0));
+    }
+
+    #[test]
+    fn create_and_close_give_the_same_values() {
+        let info = FileInfo {
+            created: NtTime(1),
+            accessed: NtTime(2),
+            written: NtTime(3),
+            changed: NtTime(4),
+            size: 5,
+            allocated: 6,
+            ..FileInfo::default()
+        };
+        let sent = wire::FileInfo::from(&info);
+        assert_eq!((sent.creation_time, sent.last_access_time), (1, 2));
+        assert_eq!((sent.last_write_time, sent.change_time), (3, 4));
+        assert_eq!((sent.end_of_file, sent.allocation_size), (5, 4096));
+        assert_eq!(sent.attributes, FileAttributes::NORMAL);
+    }
+
+    #[test]
+    fn an_open_shows_that_it_is_to_be_deleted() {
+        let server = TestServer::new();
+        server.file("f", b"", 0o644, 7);
+        let ann = server.session(7);
+        let open = ann.opened(ann.open("f", AccessMask::DELETE));
+        block_on(ann.set_delete_pending(open.shared, true)).unwrap();
+        assert!(block_on(of_open(&ann, &open)).unwrap().delete_pending);
+    }
+
+    #[test]
+    fn a_path_has_the_separators_of_the_wire() {
+        assert_eq!(wire_path(b""), b"");
+        assert_eq!(wire_path(b"a/b:/c"), utf16("a\\b\u{F022}\\c"));
+    }
+}

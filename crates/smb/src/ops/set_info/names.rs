@@ -1,0 +1,150 @@
+//! FileRenameInformation, FileRenameInformationEx and FileLinkInformation (MS-FSA §2.1.5.15.11,
+//! §2.1.5.15.6).
+//!
+//! The right to take the old name away was decided when the file was opened; whether the user may
+//! add the new one is decided now, by the store and the user's own identity, which must also allow
+//! for both directories as POSIX has it. What is replaced is replaced in one step.
+//!
+//! A directory under which this session has anything open is not renamed (ACCESS_DENIED), as on
+//! Windows. Opens of other sessions are by object and live on; they show their old paths.
+
+use super::target::{Destination, Taken};
+use crate::fscc::Target;
+use crate::host::{Host, ObjectOf};
+use crate::open::{Open, OpenState, Place};
+use crate::ops::Failure;
+use crate::ops::info::granted;
+use crate::wire::{AccessMask, Status};
+use weir_core::store::Replace;
+use weir_core::{Name, Store};
+
+/// Gives the object that is open another name instead of the one it was opened by.
+pub(super) async fn rename<H: Host>(
+    host: &H,
+    open: &H::Open,
+    target: &Target<'_>,
+) -> Result<(), Failure> {
+    granted(open, AccessMask::DELETE)?;
+    let (place, path) = host.with(open, |state| (state.place.clone(), state.path.clone()));
+    // The top directory has no name.
+    let from = place.ok_or(Status::INVALID_PARAMETER)?;
+    if host.is_delete_pending(&open.key).await {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    if open.is_directory() && host.any_open(|_, state| is_below(&state.path, &path)) {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    let to = Destination::of(host, open, target).await?;
+    let same_dir = host.store().key(&to.dir) == host.store().key(&from.dir);
+    match &to.taken {
+        Some(own) if own.key == open.key && same_dir && own.name == from.name => {}
+        Some(taken) => return replace(host, open, target, (&from, &to, taken)).await,
+        None => {}
+    }
+    move_to(host, open, &from, &to.dir, &to.name, Replace::No).await?;
+    tell(host, open, &from, &to);
+    Ok(())
+}
+
+type Names<'a, O> = (&'a Place<O>, &'a Destination<O>, &'a Taken<O>);
+
+/// Renames to a name that is taken. Where the name as the directory has it differs in case from the
+/// one that was asked for, that comes in a second step.
+async fn replace<H: Host>(
+    host: &H,
+    open: &H::Open,
+    target: &Target<'_>,
+    (from, to, taken): Names<'_, ObjectOf<H>>,
+) -> Result<(), Failure> {
+    let cred = &host.user().credentials;
+    if open.is_directory() {
+        let status =
+            if target.replace { Status::ACCESS_DENIED } else { Status::OBJECT_NAME_COLLISION };
+        return Err(status.into());
+    }
+    if taken.key != open.key {
+        taken.may_go(host, target).await?;
+    } else if target.replace {
+        // Another name of the same object: a rename would leave both.
+        let name = Name::new(&taken.name)?;
+        host.store().remove_this(&to.dir, name, &taken.object, cred).await?;
+    } else {
+        return Err(Status::OBJECT_NAME_COLLISION.into());
+    }
+    move_to(host, open, from, &to.dir, &taken.name, Replace::Yes).await?;
+    if taken.name != to.name {
+        let there = Place { dir: to.dir.clone(), name: taken.name.clone() };
+        move_to(host, open, &there, &to.dir, &to.name, Replace::No).await?;
+    }
+    tell(host, open, from, to);
+    Ok(())
+}
+
+async fn move_to<H: Host>(
+    host: &H,
+    open: &H::Open,
+    from: &Place<ObjectOf<H>>,
+    dir: &ObjectOf<H>,
+    name: &[u8],
+    replace: Replace,
+) -> Result<(), Failure> {
+    let (from, to) = ((&from.dir, Name::new(&from.name)?), (dir, Name::new(name)?));
+    let cred = &host.user().credentials;
+    host.store().rename_this(&open.object, from, to, replace, cred).await?;
+    Ok(())
+}
+
+/// Lets the session's opens by the old name know the new one: they are to be deleted by it.
+fn tell<H: Host>(
+    host: &H,
+    open: &H::Open,
+    from: &Place<ObjectOf<H>>,
+    to: &Destination<ObjectOf<H>>,
+) {
+    let store = host.store();
+    let old = store.key(&from.dir);
+    let move_one = |state: &mut OpenState<ObjectOf<H>>| {
+        state.place = Some(Place { dir: to.dir.clone(), name: to.name.clone() });
+        state.path = to.path.clone().into();
+    };
+    host.any_open(|other: &Open<ObjectOf<H>>, state| {
+        let by_it = |place: &Place<_>| place.name == from.name && store.key(&place.dir) == old;
+        if other.key == open.key && state.place.as_ref().is_some_and(by_it) {
+            move_one(state);
+        }
+        false
+    });
+    // It may be about to close, and no more among them.
+    host.with(open, move_one);
+}
+
+/// Is `path` below the directory at `dir`?
+fn is_below(path: &[u8], dir: &[u8]) -> bool {
+    path.strip_prefix(dir).is_some_and(|rest| rest.first() == Some(&b'/'))
+}
+
+/// Gives the object that is open one more name.
+pub(super) async fn link<H: Host>(
+    host: &H,
+    open: &H::Open,
+    target: &Target<'_>,
+) -> Result<(), Failure> {
+    if open.is_directory() {
+        return Err(Status::FILE_IS_A_DIRECTORY.into());
+    }
+    if host.is_delete_pending(&open.key).await {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    let to = Destination::of(host, open, target).await?;
+    let (store, cred) = (host.store(), &host.user().credentials);
+    match &to.taken {
+        Some(own) if own.key == open.key && target.replace => return Ok(()),
+        Some(taken) => {
+            taken.may_go(host, target).await?;
+            store.remove_this(&to.dir, Name::new(&taken.name)?, &taken.object, cred).await?;
+        }
+        None => {}
+    }
+    store.link(&open.object, &to.dir, Name::new(&to.name)?, cred).await?;
+    Ok(())
+}

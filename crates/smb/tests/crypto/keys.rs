@@ -1,0 +1,166 @@
+//! The hash before authentication and the keys derived from it. The messages are the first session
+//! of the trace with two channels in "SMB 2 and SMB 3 security in Windows 10".
+
+use super::{PREAUTH, Provider, SESSION_KEY, bytes, hex};
+use weir_smb::crypto::{
+    AesKey, Cipher, Derivation, Preauth, Role, SealKeys, SigningAlgorithm, SigningKey,
+    TRANSFORM_BYTES,
+};
+
+const MESSAGES: [(&str, &str); 5] = [
+    // NEGOTIATE and its response.
+    (
+        "FE534D4240000100000000000000800000000000000000000100000000000000FFFE000000000000
+         00000000000000000000000000000000000000000000000024000500000000003F000000ECD86F32
+         6276024F9F7752B89BB33F3A70000000020000000202100200030203110300000100260000000000
+         010020000100FA49E6578F1F3A9F4CD3E9CC14A67AA884B3D05844E0E5A118225C15887F32FF0000
+         0200060000000000020002000100",
+        "DD94EFC5321BB618A2E208BA8920D2F422992526947A409B5037DE1E0FE8C7362B8C47122594CDE0
+         CE26AA9DFC8BCDBDE0621957672623351A7540F1E54A0426",
+    ),
+    (
+        "FE534D4240000100000000000000010001000000000000000100000000000000FFFE000000000000
+         000000000000000000000000000000000000000000000000410001001103020039CBCAF329714942
+         BDCE5D60F09AB3FB2F000000000080000000800000008000D8DAE5ADCBAED00109094AB095AED001
+         80004001C00100006082013C06062B0601050502A08201303082012CA01A3018060A2B0601040182
+         3702021E060A2B06010401823702020AA282010C048201084E45474F455854530100000000000000
+         60000000700000007C7CC0FD06D6362D02DDE1CF343BFE292900F49750B4AA97934D9C4296B26E51
+         FD370471B235E15A50DAE15BD5489C87000000000000000060000000010000000000000000000000
+         5C33530DEAF90D4DB2EC4AE3786EC3084E45474F4558545303000000010000004000000098000000
+         7C7CC0FD06D6362D02DDE1CF343BFE295C33530DEAF90D4DB2EC4AE3786EC3084000000058000000
+         3056A05430523027802530233121301F06035504031318546F6B656E205369676E696E6720507562
+         6C6963204B65793027802530233121301F06035504031318546F6B656E205369676E696E67205075
+         626C6963204B6579010026000000000001002000010060A3C3B95C3C7CCD51EC536648D9B3AC74C4
+         83CA5B65385A251117BEB30712E50000020004000000000001000200",
+        "324BFA92A4F3A190E466EBEA08D9C110DC88BFED758D9846ECC6F541CC1D02AE3C94A79F36011E99
+         7E13F841B91B50957AD07B19C8E2539C0B23FDAE09D2C513",
+    ),
+    // SESSION_SETUP, its response, and SESSION_SETUP with the proof.
+    (
+        "FE534D4240000100000000000100800000000000000000000200000000000000FFFE000000000000
+         00000000000000000000000000000000000000000000000019000001010000000000000058004A00
+         0000000000000000604806062B0601050502A03E303CA00E300C060A2B06010401823702020AA22A
+         04284E544C4D5353500001000000978208E200000000000000000000000000000000060380250000
+         000F",
+        "AC0B0F2B9986257700365E416D142A6EDC96DF03594A19E52A15F6BD0D041CD5D432F8ED42C55E33
+         197A50C9EC00F1462B50C592211B1471A04B56088FDFD5F9",
+    ),
+    (
+        "FE534D4240000100160000C00100010001000000000000000200000000000000FFFE000000000000
+         190000000010000000000000000000000000000000000000090000004800B300A181B03081ADA003
+         0A0101A10C060A2B06010401823702020AA281970481944E544C4D53535000020000000C000C0038
+         00000015828AE20D1D8BA31179D008000000000000000050005000440000000A0092270000000F53
+         005500540033003100310002000C0053005500540033003100310001000C00530055005400330031
+         00310004000C0053005500540033003100310003000C0053005500540033003100310007000800A1
+         A1F5ADCBAED00100000000",
+        "2729E3440DFDDD839E37193F6E8F20C20CEFB3469E453A70CD980EEC06B8835740A7376008563336
+         4C8989895ECE81BF102DEEB14D4B7D48AFA76901A7A38387",
+    ),
+    (
+        "FE534D4240000100000000000100800000000000000000000300000000000000FFFE000000000000
+         1900000000100000000000000000000000000000000000001900000101000000000000005800CF01
+         0000000000000000A18201CB308201C7A0030A0101A28201AA048201A64E544C4D53535000030000
+         001800180090000000EE00EE00A80000000C000C00580000001A001A0064000000120012007E0000
+         001000100096010000158288E2060380250000000FECAC77A5F385A8BF9C38C706EEEDDCD3530055
+         005400330031003100610064006D0069006E006900730074007200610074006F0072004400520049
+         0056004500520033003100310000000000000000000000000000000000000000000000000063078E
+         B639FE03E20A231C3AE3BF23080101000000000000A1A1F5ADCBAED001BC4AD05F223CC90F000000
+         0002000C0053005500540033003100310001000C0053005500540033003100310004000C00530055
+         00540033003100310003000C0053005500540033003100310007000800A1A1F5ADCBAED001060004
+         00020000000800300030000000000000000000000000300000B61FEFCAA857EA57BF1EDCEBF8974B
+         8E0EBA5A6DFD9D07A31D11B548F8C9D0CC0A00100000000000000000000000000000000000090016
+         0063006900660073002F005300550054003300310031000000000000000000000000003B9BDFF38F
+         5EE8F9663F11A0F4C03A78A31204100100000063775A9A5FD97F0600000000",
+        PREAUTH,
+    ),
+];
+
+/// The last response, signed.
+const SETUP_DONE: &str =
+    "FE534D4240000100000000000100800009000000000000000300000000000000FFFE000000000000
+     1900000000100000EBE146DA120BA25FC3376A49DFE31BC10900000048001D00A11B3019A0030A01
+     00A3120410010000003B453CDC3524164200000000";
+
+pub(super) fn hash() -> Preauth {
+    let mut preauth = Preauth::new();
+    for (message, expected) in MESSAGES {
+        preauth.update(&Provider, &hex(message));
+        assert_eq!(preauth.value(), &bytes(expected));
+    }
+    preauth
+}
+
+#[test]
+fn a_trace_gives_the_published_keys() {
+    let preauth = hash();
+    let session_key = hex(SESSION_KEY);
+    let keys = Derivation::new(&Provider, &session_key, &preauth);
+    assert_eq!(keys.application(), bytes("6D7AD7954E9EC61E907B4D473DC178FF"));
+
+    // The server signed the last response by its signing key; the trace has no other signature.
+    let mut done = hex(SETUP_DONE);
+    let client = keys.signing(SigningAlgorithm::AesCmac, Role::Client);
+    client.verify(&Provider, &mut done).unwrap();
+    let mut again = done.clone();
+    again[48..64].fill(0);
+    again[16] &= !8;
+    keys.signing(SigningAlgorithm::AesCmac, Role::Server).sign(&mut again).unwrap();
+    assert_eq!(again, done);
+}
+
+#[test]
+fn a_changed_message_gives_other_keys() {
+    let session_key = hex(SESSION_KEY);
+    for changed in 0..MESSAGES.len() {
+        let mut preauth = Preauth::new();
+        for (position, (message, _)) in MESSAGES.into_iter().enumerate() {
+            let mut message = hex(message);
+            *message.last_mut().unwrap() ^= u8::from(position == changed);
+            preauth.update(&Provider, &message);
+        }
+        let keys = Derivation::new(&Provider, &session_key, &preauth);
+        let client = keys.signing(SigningAlgorithm::AesCmac, Role::Client);
+        assert!(client.verify(&Provider, &mut hex(SETUP_DONE)).is_err());
+    }
+}
+
+#[test]
+fn a_short_key_is_filled_up_with_zeros() {
+    let preauth = hash();
+    let mut padded = hex(SESSION_KEY);
+    padded.truncate(5);
+    let short = Derivation::new(&Provider, &padded, &preauth).application();
+    padded.resize(16, 0);
+    assert_eq!(short, Derivation::new(&Provider, &padded, &preauth).application());
+    padded[15] = 1;
+    assert_ne!(short, Derivation::new(&Provider, &padded, &preauth).application());
+    // Of a long key, only ciphers of 256 bits see more than the first 16 bytes.
+    padded.extend([9; 16]);
+    let long = Derivation::new(&Provider, &padded, &preauth).application();
+    assert_eq!(long, Derivation::new(&Provider, &padded[..16], &preauth).application());
+}
+
+/// A cipher of 256 bits takes the whole key, a signature its first half: OpenSSL's KDF.
+#[test]
+fn a_long_key_counts_whole_for_long_keys_alone() {
+    let preauth = hash();
+    let session_key: Vec<u8> = (0..32).collect();
+    let keys = Derivation::new(&Provider, &session_key, &preauth);
+    let own = "f1a5c66c7c07116904393a1d1c4cb46eeceb7fd384038c510561fbfdba9ae683";
+    let peers = "4ebc8bf4047484c299d04c4f8ff31ed8243cea3ed8aa9902ea5833b809ac10e7";
+    let (own, peers) = (AesKey::Aes256(bytes(own)), AesKey::Aes256(bytes(peers)));
+    let client = SealKeys::new(&Provider, Cipher::Aes256Gcm, &own, &peers).unwrap();
+    let server = keys.sealing(Cipher::Aes256Gcm, Role::Server).unwrap();
+    let mut frame = [7; TRANSFORM_BYTES + 9];
+    client.seal(1, &mut frame).unwrap();
+    assert_eq!(server.open(&mut frame).unwrap(), [7; 9]);
+    server.seal(1, &mut frame).unwrap();
+    assert_ne!(frame[TRANSFORM_BYTES..], [7; 9]);
+    assert_eq!(client.open(&mut frame).unwrap(), [7; 9]);
+
+    let key = bytes("adfdcd95a8dbb1db6648fc26d5cea1bc");
+    let client = SigningKey::new(&Provider, SigningAlgorithm::AesCmac, &key, Role::Client);
+    let mut message = [7; 64];
+    keys.signing(SigningAlgorithm::AesCmac, Role::Server).sign(&mut message).unwrap();
+    client.verify(&Provider, &mut message).unwrap();
+}
