@@ -2,6 +2,8 @@
 //! TCP with a token. A request that creates an object is retried once after a broken connection,
 //! with an idempotency key. Other requests are not retried, because the change may have been made.
 
+mod identity;
+
 use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
 use crate::routes;

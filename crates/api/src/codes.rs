@@ -49,6 +49,14 @@ pub const CODES: &[Code] = &[
     code("no_such_volume", &[404], "the volume does not exist"),
     code("no_such_rule", &[404], "the volume has no export rule for this network"),
     code("no_such_token", &[404], "the token does not exist"),
+    code("no_such_user", &[404], "the user does not exist"),
+    code("no_such_group", &[404], "the group does not exist"),
+    code("no_such_member", &[404], "the user was not added to this group"),
+    code(
+        "no_such_share_rule",
+        &[404],
+        "the volume has no share rule for this network and these users",
+    ),
     code("no_such_calibration", &[404], "no calibration exists for this directory"),
     code(
         "no_such_operation",
@@ -56,6 +64,19 @@ pub const CODES: &[Code] = &[
         "the operation does not exist, is too old, or was started before the last restart",
     ),
     code("rule_exists", &[409], "the volume already has an export rule for this network"),
+    code(
+        "share_rule_exists",
+        &[409],
+        "the volume already has a share rule for this network and these users",
+    ),
+    code("id_taken", &[409], "another user has this user ID, or another group this group ID"),
+    code("member_exists", &[409], "the user is already in this group"),
+    code("share_name_taken", &[409], "another share has the same name; case does not count"),
+    code(
+        "share_name_reserved",
+        &[409],
+        "the protocol reserves the name of the volume, so it cannot be a share",
+    ),
     code("too_many", &[400, 409], "the maximum number of objects is reached"),
     // Values out of range; `allowed` contains the range.
     code("size_out_of_bounds", &[400], "the size or quota is out of range"),
@@ -76,6 +97,9 @@ pub const CODES: &[Code] = &[
     code("weight_out_of_bounds", &[400], "the weight is out of range"),
     code("bad_calibration", &[400], "the calibration contains impossible values"),
     code("bad_path", &[400], "the directory cannot be used for a pool or a calibration"),
+    code("bad_id", &[400], "the user ID or group ID cannot be assigned"),
+    code("bad_password", &[400], "the password is empty, or longer than 256 characters"),
+    code("no_protocol", &[400], "a volume needs at least one protocol"),
     // Values that don't fit the contract model.
     code(
         "throughput_in_auto_pool",
@@ -149,6 +173,7 @@ pub const CODES: &[Code] = &[
     ),
     code("counting", &[409], "a recount is already running"),
     code("pool_not_empty", &[409], "the pool still has volumes"),
+    code("account_in_use", &[409], "share rules name the user or group"),
     code("level_in_use", &[409], "the level is used by pools"),
     code("level_published", &[409], "the level is built in and cannot be changed"),
     code("other_file_system", &[409], "volumes can only be moved within one file system"),
@@ -188,6 +213,7 @@ pub const CODES: &[Code] = &[
     code("newer_backup", &[500], "the backup was made by a later version"),
     code("damaged_backup", &[500], "the backup is damaged"),
     code("bad_secret", &[500], "handle.key does not contain a valid key"),
+    code("bad_smb_key", &[500], "smb.key does not contain a valid key"),
     code("bad_token", &[500], "api.token does not contain a valid token"),
     code("damaged_tokens", &[500], "api.tokens is damaged"),
     code("bad_report_key", &[500], "report.key does not contain a valid key"),

@@ -20,10 +20,12 @@ mod page;
 mod pool;
 pub mod routes;
 mod server;
+mod share;
 mod signed;
 mod terms;
 mod token;
 mod trust;
+mod user;
 mod volume;
 mod watch;
 mod words;
@@ -39,18 +41,21 @@ pub use operation::Operation;
 pub use page::{HasEtag, Page};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume, Warning};
+pub use share::{ANY_NETWORK, ShareRule, Sharing, SharingChange};
 pub use signed::{
     ALGORITHM, SIGNED_PREFIX, SignedReport, SignedReportError, hexadecimal, signed_text,
 };
 pub use terms::{Terms, TermsChange};
 pub use token::{MadeToken, NewToken, Token};
 pub use trust::{Fingerprint, Trust, TrustError};
+pub use user::{Group, Member, NewGroup, NewPassword, NewUser, User, UserChange};
 pub use volume::{
     Counted, Counting, ExportRule, NewVolume, OperationCount, Volume, VolumeChange, VolumeLive,
 };
 pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
 pub use words::{
-    Access, AuditEvent, Cause, OperationState, Policy, Qos, Role, Squash, UnknownWord, Verdict,
+    Access, AuditEvent, Cause, OperationState, PasswordState, Policy, Protocol, Qos, Role,
+    ShareAccess, Squash, UnknownWord, Verdict,
 };
 
 /// The OpenAPI 3.1 document of this version, as JSON.

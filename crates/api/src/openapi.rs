@@ -40,7 +40,11 @@ impl Described {
     /// Adds the parameters of a change: dry run, precondition and idempotency.
     fn change(self) -> Self {
         let given = match (self.method, self.path) {
-            ("POST", routes::EXPORTS) => vec!["DryRun", "IfMatch", "IdempotencyKey"],
+            ("POST", routes::EXPORTS | routes::SHARE_RULES | routes::MEMBERS) => {
+                vec!["DryRun", "IfMatch", "IdempotencyKey"]
+            }
+            ("POST", routes::USERS | routes::GROUPS) => vec!["DryRun", "IdempotencyKey"],
+            ("PATCH", routes::USER) => vec!["DryRun", "IfMatch"],
             ("POST", _) => vec!["DryRun", "Overcommit", "IdempotencyKey"],
             ("PATCH", _) => vec!["DryRun", "Overcommit", "IfMatch"],
             _ => vec!["DryRun", "IfMatch"],
@@ -93,7 +97,19 @@ fn other(
 
 /// The operations; `schemas` generates the schemas.
 fn operations(schemas: &mut SchemaGenerator) -> Vec<Described> {
-    let parts = [server, levels, pools, volumes, capacity, exports, watching, administration];
+    let parts = [
+        server,
+        levels,
+        pools,
+        volumes,
+        capacity,
+        exports,
+        shares,
+        users,
+        groups,
+        watching,
+        administration,
+    ];
     parts.into_iter().flat_map(|part| part(schemas)).collect()
 }
 
@@ -279,6 +295,75 @@ fn exports(schemas: &mut SchemaGenerator) -> Vec<Described> {
         .takes(rule)
         .change(),
         json("DELETE", routes::EXPORTS, "removeExport", remove, changed).query([network]).change(),
+    ]
+}
+
+fn shares(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let rule = of::<ShareRule>(schemas);
+    let (rules, changed) = (list_of(&rule), of::<Changed<Volume>>(schemas));
+    let list = "List the share rules of a volume, in the order in which they are evaluated.";
+    let set = "Replace all share rules of a volume.";
+    let add = "Add a share rule to a volume.";
+    let remove = "Remove the share rule for one network and the given users.";
+    let which = [
+        text_query("network", "Network of the share rule. Default: any."),
+        text_query("user", "User of the share rule."),
+        text_query("group", "Group of the share rule."),
+    ];
+    vec![
+        json("GET", routes::SHARE_RULES, "listShareRules", list, rules.clone()).tagged(),
+        json("PUT", routes::SHARE_RULES, "setShareRules", set, changed.clone())
+            .takes(rules)
+            .change(),
+        json("POST", routes::SHARE_RULES, "addShareRule", add, changed.clone())
+            .takes(rule)
+            .change(),
+        json("DELETE", routes::SHARE_RULES, "removeShareRule", remove, changed)
+            .query(which)
+            .change(),
+    ]
+}
+
+fn users(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (user, changed) = (of::<User>(schemas), of::<Changed<User>>(schemas));
+    let create = "Create a user without a password.";
+    let password = "Set the password of a user.";
+    let delete = "Delete a user that no share rule names; files are not changed.";
+    vec![
+        json("GET", routes::USERS, "listUsers", "List all users.", of::<Page<User>>(schemas))
+            .listed(),
+        json("POST", routes::USERS, "createUser", create, changed.clone())
+            .takes(of::<NewUser>(schemas))
+            .change(),
+        json("GET", routes::USER, "getUser", "Get one user.", user).tagged(),
+        json("PATCH", routes::USER, "changeUser", "Change a user.", changed.clone())
+            .takes(of::<UserChange>(schemas))
+            .change(),
+        json("DELETE", routes::USER, "deleteUser", delete, changed.clone()).change(),
+        json("PUT", routes::PASSWORD, "setPassword", password, changed)
+            .takes(of::<NewPassword>(schemas))
+            .change(),
+    ]
+}
+
+fn groups(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (group, changed) = (of::<Group>(schemas), of::<Changed<Group>>(schemas));
+    let delete = "Delete a group that no share rule names; its users are not deleted.";
+    let mut user = text_query("user", "Name of the user.");
+    user["required"] = json!(true);
+    let (add, remove) = ("Add a user to a group.", "Remove a user from a group.");
+    vec![
+        json("GET", routes::GROUPS, "listGroups", "List all groups.", of::<Page<Group>>(schemas))
+            .listed(),
+        json("POST", routes::GROUPS, "createGroup", "Create a group.", changed.clone())
+            .takes(of::<NewGroup>(schemas))
+            .change(),
+        json("GET", routes::GROUP, "getGroup", "Get one group.", group).tagged(),
+        json("DELETE", routes::GROUP, "deleteGroup", delete, changed.clone()).change(),
+        json("POST", routes::MEMBERS, "addMember", add, changed.clone())
+            .takes(of::<Member>(schemas))
+            .change(),
+        json("DELETE", routes::MEMBERS, "removeMember", remove, changed).query([user]).change(),
     ]
 }
 
@@ -492,7 +577,9 @@ fn document() -> Value {
         ("server", "Server information, state and metrics."),
         ("levels", "Service levels."),
         ("pools", "Capacity pools."),
-        ("volumes", "Volumes, their contracts and export rules."),
+        ("volumes", "Volumes, their contracts, export rules and share rules."),
+        ("users", "Users, who can log in over SMB."),
+        ("groups", "Groups of users."),
         ("capacity", "Measured and committed capacity."),
         ("calibrations", "Calibrations of file systems."),
         ("operations", "Long-running operations."),

@@ -32,6 +32,18 @@ impl HasEtag for crate::Calibration {
     }
 }
 
+impl HasEtag for crate::User {
+    fn etag(&self) -> &str {
+        &self.etag
+    }
+}
+
+impl HasEtag for crate::Group {
+    fn etag(&self) -> &str {
+        &self.etag
+    }
+}
+
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "PageOf{T}"))]

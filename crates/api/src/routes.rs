@@ -52,6 +52,22 @@ pub const ROUTES: &[Route] = &[
     route("PUT", EXPORTS, Role::Operator),
     route("POST", EXPORTS, Role::Operator),
     route("DELETE", EXPORTS, Role::Operator),
+    route("GET", SHARE_RULES, Role::Viewer),
+    route("PUT", SHARE_RULES, Role::Operator),
+    route("POST", SHARE_RULES, Role::Operator),
+    route("DELETE", SHARE_RULES, Role::Operator),
+    route("GET", USERS, Role::Viewer),
+    route("POST", USERS, Role::Admin),
+    route("GET", USER, Role::Viewer),
+    route("PATCH", USER, Role::Admin),
+    route("DELETE", USER, Role::Admin),
+    route("PUT", PASSWORD, Role::Admin),
+    route("GET", GROUPS, Role::Viewer),
+    route("POST", GROUPS, Role::Admin),
+    route("GET", GROUP, Role::Viewer),
+    route("DELETE", GROUP, Role::Admin),
+    route("POST", MEMBERS, Role::Admin),
+    route("DELETE", MEMBERS, Role::Admin),
     route("GET", REPORT, Role::Viewer),
     route("GET", WHY, Role::Viewer),
     route("GET", ACTIVITY, Role::Viewer),
@@ -89,6 +105,20 @@ pub const CALIBRATIONS: &str = "/v1/calibrations";
 pub const CALIBRATION: &str = "/v1/calibrations/{name}";
 /// The export rules of one volume.
 pub const EXPORTS: &str = "/v1/volumes/{name}/exports";
+/// The share rules of one volume.
+pub const SHARE_RULES: &str = "/v1/volumes/{name}/share-rules";
+/// All users.
+pub const USERS: &str = "/v1/users";
+/// One user.
+pub const USER: &str = "/v1/users/{name}";
+/// The password of one user.
+pub const PASSWORD: &str = "/v1/users/{name}/password";
+/// All groups.
+pub const GROUPS: &str = "/v1/groups";
+/// One group.
+pub const GROUP: &str = "/v1/groups/{name}";
+/// The users that were added to one group.
+pub const MEMBERS: &str = "/v1/groups/{name}/members";
 /// The recount of one volume's usage.
 pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
 /// Whether the contract of one volume was kept.

@@ -62,8 +62,12 @@ pub struct TermsChange {
     pub weight: Option<u32>,
 }
 
-/// Reads flattened terms. An error names the field, which is lost without this.
-pub(crate) fn flat<'de, D: Deserializer<'de>>(from: D) -> Result<TermsChange, D::Error> {
+/// Reads flattened fields. An error names the field, which is lost without this.
+pub(crate) fn flat<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
     serde_path_to_error::deserialize(from).map_err(D::Error::custom)
 }
 
@@ -75,7 +79,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NewVolume, VolumeChange};
+    use crate::{NewVolume, SharingChange, VolumeChange};
 
     #[test]
     fn no_ceiling_is_not_the_same_as_an_absent_field() {
@@ -93,6 +97,8 @@ mod tests {
         for (text, named) in [
             ("{\"max_iops\":\"x\"}", "max_iops: invalid type"),
             ("{\"weight\":-1}", "weight: invalid value"),
+            ("{\"smb_hidden\":1}", "smb_hidden: invalid type"),
+            ("{\"protocols\":[\"ftp\"]}", "protocols[0]: unknown variant"),
         ] {
             let refused = serde_json::from_str::<VolumeChange>(text).unwrap_err().to_string();
             assert!(refused.starts_with(named), "{refused}");
@@ -102,8 +108,10 @@ mod tests {
     #[test]
     fn the_json_of_a_volume_is_flat_and_unknown_fields_are_refused() {
         let terms = TermsChange { weight: Some(7), ..TermsChange::default() };
-        let new = NewVolume { name: "v".into(), pool: "p".into(), quota_bytes: 1, terms };
-        let text = "{\"name\":\"v\",\"pool\":\"p\",\"quota_bytes\":1,\"weight\":7}";
+        let sharing = SharingChange { smb_abe: Some(true), ..SharingChange::default() };
+        let new = NewVolume { name: "v".into(), pool: "p".into(), quota_bytes: 1, terms, sharing };
+        let text =
+            "{\"name\":\"v\",\"pool\":\"p\",\"quota_bytes\":1,\"weight\":7,\"smb_abe\":true}";
         assert_eq!(serde_json::to_string(&new).unwrap(), text);
         assert_eq!(serde_json::from_str::<NewVolume>(text).unwrap(), new);
         for unknown in ["{\"quota\":1}", "{\"terms\":{}}", "{\"live\":null}"] {

@@ -1,5 +1,6 @@
 //! Volumes, their export rules and their live counters.
 
+use crate::share::{ShareRule, Sharing, SharingChange};
 use crate::terms::{Terms, TermsChange, flat};
 use crate::words::{Access, Squash};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,12 @@ pub struct Volume {
     pub credits_max: Option<u64>,
     /// Export rules, most specific network first; the first match applies.
     pub exports: Vec<ExportRule>,
+    /// Its protocols and its share, flat.
+    #[serde(flatten)]
+    pub sharing: Sharing,
+    /// Share rules, in the order in which they are evaluated.
+    #[serde(default)]
+    pub share_rules: Vec<ShareRule>,
     /// Etag of the volume, for `If-Match` (in quotes there). It changes with every field above.
     #[serde(default)]
     pub etag: String,
@@ -162,6 +169,9 @@ pub struct NewVolume {
     /// Its terms, flat.
     #[serde(flatten, deserialize_with = "flat")]
     pub terms: TermsChange,
+    /// Its protocols and its share, flat.
+    #[serde(flatten, deserialize_with = "flat")]
+    pub sharing: SharingChange,
 }
 
 /// A change of a volume; absent fields are not changed.
@@ -181,6 +191,9 @@ pub struct VolumeChange {
     /// The terms to change, flat.
     #[serde(flatten, deserialize_with = "flat")]
     pub terms: TermsChange,
+    /// The protocols and the settings of the share to change, flat.
+    #[serde(flatten, deserialize_with = "flat")]
+    pub sharing: SharingChange,
 }
 
 /// An export rule: the access of the clients of one network to a volume.

@@ -100,6 +100,38 @@ words! {
 }
 
 words! {
+    /// Protocol by which clients reach a volume.
+    Protocol, "protocol",
+    /// NFS.
+    Nfs = "nfs",
+    /// SMB.
+    Smb = "smb"
+}
+
+words! {
+    /// Access of users to a share.
+    ShareAccess, "access",
+    /// No access: the connection is refused.
+    None = "none",
+    /// Read only.
+    ReadOnly = "ro",
+    /// Read and write.
+    ReadWrite = "rw"
+}
+
+words! {
+    /// State of a user's password.
+    PasswordState, "password state",
+    /// No password was set: the user cannot log in.
+    None = "none",
+    /// A password was set.
+    Set = "set",
+    /// A password was set, but the key in the data directory does not decrypt it: it must be set
+    /// again before the user can log in.
+    Unreadable = "unreadable"
+}
+
+words! {
     /// Verdict about a contract.
     #[derive(Default)]
     Verdict, "verdict",
@@ -131,9 +163,9 @@ words! {
     Role, "role",
     /// Read objects and metrics.
     Viewer = "viewer",
-    /// Change levels, pools, volumes and export rules.
+    /// Change levels, pools, volumes, export rules and share rules.
     Operator = "operator",
-    /// Everything, including tokens, backups and the audit log.
+    /// Everything, including users, groups, tokens, backups and the audit log.
     Admin = "admin"
 }
 

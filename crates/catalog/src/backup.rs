@@ -2,8 +2,9 @@
 //! and a table `backup`, which tells when and by which version, and holds the key of file handles.
 //! Since version 2 a line after the database has a checksum over it ([`seal`]).
 //!
-//! Not in it: the volumes' files, and the API's token, which is no state: a restore leaves the one
-//! that is there alone, and otherwise the server makes a new one.
+//! Not in it: the volumes' files; the API's token, which is no state: a restore leaves the one that
+//! is there alone, and otherwise the server makes a new one; and the key that seals passwords
+//! (`smb.key`), so that whoever finds a backup has no password.
 
 use crate::catalog::Catalog;
 use crate::directory::{self, Lock};

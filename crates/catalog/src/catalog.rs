@@ -9,6 +9,7 @@ use crate::idempotency::{self, IdempotencyKey};
 use crate::limits::Minimums;
 use crate::model::Volume;
 use crate::overcommitment::Overcommitment;
+use crate::sealer::Sealer;
 use crate::snapshot::Snapshot;
 use crate::tokens::Tokens;
 use crate::{owner, placement, places, rows, schema};
@@ -25,6 +26,7 @@ pub struct Catalog {
     directory: PathBuf,
     instance: String,
     secret: [u8; 16],
+    sealer: Arc<Sealer>,
     minimums: Minimums,
     admission: Admission,
     devices: Devices,
@@ -81,8 +83,10 @@ impl From<Mode> for Asked {
 pub(crate) enum Touched {
     /// A pool, a level or a calibration, and so any volume.
     Everything,
-    /// One volume with its export rules.
+    /// One volume with its export rules and share rules.
     Volume(VolumeId),
+    /// Users, groups and memberships.
+    Identities,
 }
 
 /// The outcome of a change that was made or checked.
@@ -125,8 +129,10 @@ impl Catalog {
         let snapshot = placement::placed(snapshot, &devices, &admission);
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
         places::settle(&snapshot);
+        let instance = rows::instance(&db)?;
         Ok(Self {
-            instance: rows::instance(&db)?,
+            sealer: Arc::new(Sealer::open_in(&directory, &instance)?),
+            instance,
             directory,
             secret,
             minimums,
@@ -187,6 +193,12 @@ impl Catalog {
         directory::report_secret(&self.directory)
     }
 
+    /// The sealer of password hashes.
+    #[must_use]
+    pub const fn sealer(&self) -> &Arc<Sealer> {
+        &self.sealer
+    }
+
     /// The data directory, absolute.
     #[must_use]
     pub fn directory(&self) -> &Path {
@@ -244,6 +256,7 @@ impl Catalog {
         let after = Arc::new(placed(match touched {
             Touched::Everything => rows::load(&tx, &self.directory)?.held_with(&self.claims),
             Touched::Volume(id) => rows::load_volume(&tx, &before, id)?,
+            Touched::Identities => rows::load_identities(&tx, &before)?,
         }));
         debug_assert_eq!(rows::load(&tx, &self.directory).map(placed).ok().as_ref(), Some(&*after));
         let changes = differences(&before, &after, touched);
@@ -301,5 +314,6 @@ fn differences(before: &Snapshot, after: &Snapshot, touched: Touched) -> Vec<Cha
     match touched {
         Touched::Everything => before.volumes().filter_map(change).collect(),
         Touched::Volume(id) => before.volume(id).into_iter().filter_map(change).collect(),
+        Touched::Identities => Vec::new(),
     }
 }

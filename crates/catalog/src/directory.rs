@@ -146,28 +146,36 @@ pub(crate) fn random_digits() -> Result<String> {
     Ok(random::<32>()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn random<const N: usize>() -> Result<Vec<u8>> {
+/// `N` bytes of chance.
+pub(crate) fn random<const N: usize>() -> Result<Vec<u8>> {
     let mut bytes = [0; N];
     let failed = |error| at(Path::new("random source"))(std::io::Error::other(error));
     SystemRandom::new().fill(&mut bytes).map_err(failed)?;
     Ok(bytes.to_vec())
 }
 
-fn read_or_make(
+/// The content of the file `name`, if it is there.
+pub(crate) fn read_if_there(directory: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+    let path = directory.join(name);
+    match std::fs::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at(&path)(error)),
+    }
+}
+
+/// The content of the file `name`, which is made if it isn't there.
+pub(crate) fn read_or_make(
     directory: &Path,
     name: &str,
     make: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<Vec<u8>> {
-    let path = directory.join(name);
-    match std::fs::read(&path) {
-        Ok(bytes) => Ok(bytes),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let bytes = make()?;
-            write_whole(directory, name, &bytes)?;
-            Ok(bytes)
-        }
-        Err(error) => Err(at(&path)(error)),
+    if let Some(bytes) = read_if_there(directory, name)? {
+        return Ok(bytes);
     }
+    let bytes = make()?;
+    write_whole(directory, name, &bytes)?;
+    Ok(bytes)
 }
 
 /// Writes a file that is there either whole or not at all, and stays after a power cut.

@@ -1,7 +1,10 @@
 //! The closed set of errors of the catalogue. Every refusal names the violated rule and the allowed
 //! values; nothing here knows HTTP or exit codes.
 
+mod identity;
 mod infeasible;
+
+pub use self::identity::IdentityError;
 
 use self::infeasible::infeasible;
 use crate::limits::{EXPORT_RULES_MAX, NAME_CHARS_MAX};
@@ -27,6 +30,25 @@ pub enum Thing {
     Token,
     /// The measurement of a directory.
     Calibration,
+    /// A user.
+    User,
+    /// A group of users.
+    Group,
+}
+
+impl Thing {
+    /// The code of the refusal that there is none of a name.
+    const fn no_such(self) -> &'static str {
+        match self {
+            Self::Level => "no_such_level",
+            Self::Pool => "no_such_pool",
+            Self::Volume => "no_such_volume",
+            Self::Token => "no_such_token",
+            Self::Calibration => "no_such_calibration",
+            Self::User => "no_such_user",
+            Self::Group => "no_such_group",
+        }
+    }
 }
 
 impl std::fmt::Display for Thing {
@@ -37,6 +59,8 @@ impl std::fmt::Display for Thing {
             Self::Volume => "volume",
             Self::Token => "token",
             Self::Calibration => "calibration",
+            Self::User => "user",
+            Self::Group => "group",
         })
     }
 }
@@ -284,6 +308,9 @@ pub enum CatalogError {
         /// The network.
         network: IpNetwork,
     },
+    /// A change of users, groups or shares.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// A pool's path that can't be used.
     #[error("{} cannot be used for a pool: {reason}", path.display())]
     BadPath {
@@ -542,13 +569,11 @@ impl CatalogError {
         match self {
             Self::BadName { .. } => "bad_name",
             Self::NameTaken { .. } => "name_taken",
-            Self::NoSuch { thing: Thing::Pool, .. } => "no_such_pool",
-            Self::NoSuch { thing: Thing::Volume, .. } => "no_such_volume",
-            Self::NoSuch { thing: Thing::Token, .. } => "no_such_token",
-            Self::NoSuch { thing: Thing::Calibration, .. } => "no_such_calibration",
+            Self::NoSuch { thing, .. } => thing.no_such(),
+            Self::Identity(error) => error.code(),
             Self::BeyondHardware(_) => "hardware_exceeded",
             Self::BadCalibration(_) => "bad_calibration",
-            Self::NoSuch { thing: Thing::Level, .. } | Self::NoSuchLevel { .. } => "no_such_level",
+            Self::NoSuchLevel { .. } => Thing::Level.no_such(),
             Self::LevelPublished { .. } => "level_published",
             Self::LevelRate { .. } => "level_rate_out_of_bounds",
             Self::LevelTooSlow { .. } => "level_below_throughput",
@@ -638,6 +663,7 @@ impl CatalogError {
             | Self::RuleExists { .. }
             | Self::UsageUnknown { .. }
             | Self::TooMany { .. } => Fault::Conflict,
+            Self::Identity(error) => error.fault(),
             Self::Infeasible { .. }
             | Self::BeyondHardware(_)
             | Self::QuotaBelowUsed { .. }

@@ -1,11 +1,12 @@
-//! The catalogue: capacity pools, volumes and export rules, their feasibility, their persistence
-//! in SQLite with its backups, and the immutable [`Snapshot`]s that the rest of the server reads
-//! without a lock.
+//! The catalogue: capacity pools, volumes, export rules, users and share rules, their feasibility,
+//! their persistence in SQLite with its backups, and the immutable [`Snapshot`]s that the rest of
+//! the server reads without a lock.
 //!
 //! Not here: HTTP, sockets, and the files of the volumes. The catalogue decides and remembers; the
 //! data plane is told the outcome as a snapshot.
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod admission;
 mod backup;
 mod calibration;
@@ -20,7 +21,9 @@ mod error;
 mod exports;
 mod filesystem;
 mod finding;
+mod groups;
 mod idempotency;
+mod identity;
 mod image;
 mod levels;
 pub mod limits;
@@ -38,30 +41,42 @@ mod restore;
 mod rows;
 mod schema;
 mod seal;
+mod sealer;
+mod shares;
+mod sharing;
 mod snapshot;
 mod terms;
 mod tokens;
+mod users;
 mod volumes;
 
 pub use backup::{BackupInfo, backup_stopped, inspect_backup};
 pub use calibration::{CALIBRATION_POOL, Calibration, Load, Machine, Measured};
 pub use catalog::{Asked, Catalog, Mode, Outcome};
 pub use check::{Report, check};
-pub use error::{Allowed, CatalogError, Fault, Result, Thing};
+pub use error::{Allowed, CatalogError, Fault, IdentityError, Result, Thing};
 pub use filesystem::Filesystem;
 pub use finding::{Finding, Severity};
 pub use idempotency::IdempotencyKey;
+pub use identity::{Group, RID_FIRST, SealedHash, User, folded};
 pub use limits::Minimums;
-pub use model::{ANONYMOUS_ID, Access, ExportRule, Level, Pool, Squash, UnknownWord, Volume};
+pub use model::{
+    ANONYMOUS_ID, Access, ExportRule, Level, Pool, Principal, Protocols, ShareAccess, ShareRule,
+    Smb, Squash, UnknownWord, Volume,
+};
 pub use monitored::MonitoredHost;
 pub use network::{IpNetwork, NetworkError};
 pub use overcommitment::Overcommitment;
 pub use pools::{NewPool, PoolChange};
 pub use requests::Known;
 pub use restore::{Replace, Restored, restore};
+pub use sealer::{NT_HASH_BYTES, Sealer, Unsealed};
+pub use shares::{NamedPrincipal, ShareClients};
+pub use sharing::SharingChange;
 pub use snapshot::Snapshot;
 pub use terms::{Terms, TermsChange};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
+pub use users::{NewUser, UserChange};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
 pub use weir_qos::admission::{Admission, Cell, Committed, Holds, Mix, Plan, Policy};
 pub use weir_qos::contract::{Bought, Change, Floors, Model, Qos};

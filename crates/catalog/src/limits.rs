@@ -26,6 +26,14 @@ pub const VOLUMES_MAX: usize = 65_536;
 pub const TOKENS_MAX: usize = 256;
 /// Most export rules of one volume; each request of a new client walks them.
 pub const EXPORT_RULES_MAX: usize = 256;
+/// Most share rules of one volume; each connection to the share walks them.
+pub const SHARE_RULES_MAX: usize = 256;
+/// Most users; each change of one reads all of them.
+pub const USERS_MAX: usize = 16_384;
+/// Most groups of users.
+pub const GROUPS_MAX: usize = 4096;
+/// Most groups that one user is in: tokens of Windows have no more.
+pub const GROUPS_OF_USER_MAX: usize = 1024;
 /// Largest pool, in bytes (1 EiB): sums of a pool's volumes stay exact in 64 bits.
 pub const SIZE_BYTES_MAX: u64 = 1 << 60;
 /// Most requests that are remembered so as not to carry them out twice.

@@ -1,4 +1,9 @@
-//! The objects of the catalogue as immutable values: levels, pools, volumes and export rules.
+//! The objects of the catalogue as immutable values: levels, pools, volumes, export rules and share
+//! rules. Users and groups are in `identity`.
+
+mod share;
+
+pub use share::{Principal, Protocols, ShareAccess, ShareRule, Smb};
 
 use crate::network::IpNetwork;
 use crate::terms::Terms;
@@ -62,6 +67,10 @@ pub struct Volume {
     /// The rules for clients that may mount it, most specific network first: the first match
     /// decides.
     pub exports: Vec<ExportRule>,
+    /// The protocols by which clients reach it.
+    pub protocols: Protocols,
+    /// Its share.
+    pub smb: Smb,
 }
 
 impl Pool {
@@ -106,9 +115,12 @@ impl Volume {
         Some(self.terms.file_ceiling).filter(|ceiling| *ceiling != Ceiling::default())
     }
 
-    /// The rule for a client at `addr`; no rule, no access.
+    /// The rule for an NFS client at `addr`; no rule, no access. A volume without NFS has none.
     #[must_use]
     pub fn rule_for(&self, addr: IpAddr) -> Option<&ExportRule> {
+        if !self.protocols.nfs() {
+            return None;
+        }
         self.exports.iter().find(|rule| rule.network.contains(addr))
     }
 }
@@ -237,6 +249,10 @@ macro_rules! words {
 }
 
 words!(Access, "access", "ro or rw", "ro" => ReadOnly, "rw" => ReadWrite);
+words!(
+    ShareAccess, "access", "none, ro or rw",
+    "none" => None, "ro" => ReadOnly, "rw" => ReadWrite
+);
 words!(Squash, "squash", "none, root or all", "none" => None, "root" => Root, "all" => All);
 
 #[cfg(test)]

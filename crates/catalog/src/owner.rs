@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The files in a data directory beside pools and the API's socket, which is made anew at each
 /// start. `.new` is left behind where a crash cut the making of a file short.
-const FILES: [&str; 19] = [
+const FILES: [&str; 21] = [
     "weir.lock",
     "weir.db",
     "weir.db-wal",
@@ -24,6 +24,8 @@ const FILES: [&str; 19] = [
     "api.token.new",
     "report.key",
     "report.key.new",
+    "smb.key",
+    "smb.key.new",
     "history.db",
     "history.db-wal",
     "history.db-shm",

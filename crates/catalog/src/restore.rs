@@ -25,7 +25,7 @@ const AHEAD: &str = "
     UPDATE meta SET generation = generation + 0x100000;
     INSERT INTO sqlite_sequence SELECT name, 0 FROM (SELECT 'pools' AS name UNION SELECT 'volumes')
         WHERE name NOT IN (SELECT name FROM sqlite_sequence);
-    UPDATE sqlite_sequence SET seq = seq + 0x100000 WHERE name IN ('pools', 'volumes');
+    UPDATE sqlite_sequence SET seq = seq + 0x100000 WHERE name IN ('pools', 'volumes', 'accounts');
     DELETE FROM requests;
     UPDATE credits SET credits = 0;
     UPDATE nsm SET state = (state + 0x200000) & 0x7fffffff;

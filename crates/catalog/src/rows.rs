@@ -3,9 +3,11 @@
 
 use crate::calibration;
 use crate::error::{CatalogError, Result};
-use crate::model::{ExportRule, Level, Pool, Volume};
+use crate::identity;
+use crate::model::{ExportRule, Level, Pool, Principal, Protocols, ShareRule, Smb, Volume};
 use crate::snapshot::Snapshot;
 use crate::terms::Terms;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,13 @@ pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
     let volumes = volumes(db, |id| pools.get(&id), Which::All)?;
     let pools = pools.into_values().collect();
     Ok(Snapshot::new(generation, instance(db)?, levels, pools, volumes)
-        .calibrated(calibration::load(db)?))
+        .calibrated(calibration::load(db)?)
+        .identified(generation, identity::load(db)?))
+}
+
+/// The snapshot `before`, with users and groups read again.
+pub(crate) fn load_identities(db: &Connection, before: &Snapshot) -> Result<Snapshot> {
+    Ok(before.clone().identified(generation(db)?, identity::load(db)?))
 }
 
 /// The snapshot `before`, with one volume read again.
@@ -117,9 +125,12 @@ fn volumes<'a>(
     pool: impl Fn(PoolId) -> Option<&'a Pool>,
     which: Which,
 ) -> Result<Vec<Volume>> {
-    let mut exports = exports(db, which)?;
+    let (mut exports, mut shares) = (exports(db, which)?, share_rules(db, which)?);
     let terms = Terms::default().columns().map(|(name, _)| name).join(", ");
-    let select = format!("SELECT id, name, pool, quota_bytes, {terms} FROM volumes");
+    let select = format!(
+        "SELECT id, name, pool, quota_bytes, nfs, smb, smb_encrypt, smb_hidden, smb_abe, {terms}
+         FROM volumes"
+    );
     let mut query = db.prepare(&which.rows(&select, "id"))?;
     let mut rows = query.query([])?;
     let mut volumes = Vec::new();
@@ -136,6 +147,14 @@ fn volumes<'a>(
             _ => None,
         };
         let quota_bytes = row.get(3)?;
+        let no_protocol = || CatalogError::Damaged(format!("volume {id} has no protocol"));
+        let protocols = Protocols::new(row.get(4)?, row.get(5)?).ok_or_else(no_protocol)?;
+        let smb = Smb {
+            encrypt: row.get(6)?,
+            hidden: row.get(7)?,
+            abe: row.get(8)?,
+            rules: shares.remove(&id).unwrap_or_default(),
+        };
         volumes.push(Volume {
             id,
             name: row.get(1)?,
@@ -146,6 +165,8 @@ fn volumes<'a>(
             share,
             limits: terms.limits(&pool.contract(), quota_bytes),
             exports: exports.remove(&id).unwrap_or_default(),
+            protocols,
+            smb,
         });
     }
     Ok(volumes)
@@ -207,6 +228,50 @@ pub(crate) fn store_exports(db: &Connection, volume: VolumeId, rules: &[ExportRu
             rule.anon_uid,
             rule.anon_gid
         ])?;
+    }
+    Ok(())
+}
+
+fn share_rules(db: &Connection, which: Which) -> Result<BTreeMap<VolumeId, Vec<ShareRule>>> {
+    let mut query = db.prepare(&which.rows(
+        "SELECT volume, network, account, uid IS NOT NULL, access FROM share_rules
+         LEFT JOIN accounts ON rid = account",
+        "volume",
+    ))?;
+    let mut rows = query.query([])?;
+    let mut shares: BTreeMap<VolumeId, Vec<ShareRule>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let has_network = row.get_ref(1)? != ValueRef::Null;
+        let rule = ShareRule {
+            network: has_network.then(|| word(row, 1)).transpose()?,
+            principal: match (row.get(2)?, row.get(3)?) {
+                (None, _) => Principal::Anyone,
+                (Some(rid), true) => Principal::User(rid),
+                (Some(rid), false) => Principal::Group(rid),
+            },
+            access: word(row, 4)?,
+        };
+        shares.entry(VolumeId(row.get(0)?)).or_default().push(rule);
+    }
+    shares.values_mut().for_each(|rules| ShareRule::sort(rules));
+    Ok(shares)
+}
+
+/// Replaces the share rules of a volume.
+pub(crate) fn store_share_rules(
+    db: &Connection,
+    volume: VolumeId,
+    rules: &[ShareRule],
+) -> Result<()> {
+    db.execute("DELETE FROM share_rules WHERE volume = ?1", [volume.0])?;
+    let mut insert = db.prepare("INSERT INTO share_rules VALUES (?1, ?2, ?3, ?4)")?;
+    for rule in rules {
+        let network = rule.network.map(|network| network.to_string());
+        let account = match rule.principal {
+            Principal::Anyone => None,
+            Principal::User(rid) | Principal::Group(rid) => Some(rid),
+        };
+        insert.execute(params![volume.0, network, account, rule.access.to_string()])?;
     }
     Ok(())
 }

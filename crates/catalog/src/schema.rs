@@ -130,6 +130,41 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (directory, read_percent, block_bytes)
     ) STRICT, WITHOUT ROWID;
 ",
+    // Users and groups are one table, because they share their names and RIDs; a group has no uid.
+    "
+    CREATE TABLE accounts (
+        rid INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        uid INTEGER UNIQUE CHECK (uid > 0),
+        gid INTEGER NOT NULL,
+        enabled INTEGER NOT NULL DEFAULT 1 CHECK (enabled IN (0, 1)),
+        nt_hash BLOB
+    ) STRICT;
+    CREATE UNIQUE INDEX gids_of_groups ON accounts (gid) WHERE uid IS NULL;
+    INSERT INTO sqlite_sequence VALUES ('accounts', 999);
+    CREATE TABLE members (
+        user_rid INTEGER NOT NULL REFERENCES accounts (rid) ON DELETE CASCADE,
+        group_rid INTEGER NOT NULL REFERENCES accounts (rid) ON DELETE CASCADE,
+        PRIMARY KEY (user_rid, group_rid)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX members_by_group ON members (group_rid);
+
+    ALTER TABLE volumes ADD COLUMN nfs INTEGER NOT NULL DEFAULT 1 CHECK (nfs IN (0, 1));
+    ALTER TABLE volumes ADD COLUMN smb INTEGER NOT NULL DEFAULT 0 CHECK (smb IN (0, 1));
+    ALTER TABLE volumes ADD COLUMN smb_encrypt INTEGER NOT NULL DEFAULT 0
+        CHECK (smb_encrypt IN (0, 1));
+    ALTER TABLE volumes ADD COLUMN smb_hidden INTEGER NOT NULL DEFAULT 0
+        CHECK (smb_hidden IN (0, 1));
+    ALTER TABLE volumes ADD COLUMN smb_abe INTEGER NOT NULL DEFAULT 0 CHECK (smb_abe IN (0, 1));
+    CREATE TABLE share_rules (
+        volume INTEGER NOT NULL REFERENCES volumes (id) ON DELETE CASCADE,
+        network TEXT,
+        account INTEGER REFERENCES accounts (rid) ON DELETE RESTRICT,
+        access TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX share_rules_by_volume ON share_rules (volume);
+    CREATE INDEX share_rules_by_account ON share_rules (account);
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.
@@ -210,6 +245,7 @@ mod tests {
         ("requests", "fa392a37e6e72887"),
         ("ceilings of files", "d30bd6c9f20c72a1"),
         ("calibrations, calibrated_cells", "d3191befe7bc4680"),
+        ("accounts, members, protocols of volumes, share_rules", "dadb6c179ee70c4a"),
     ];
 
     #[test]

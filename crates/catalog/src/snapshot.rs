@@ -5,7 +5,9 @@ use crate::claims::Claims;
 use crate::directory;
 use crate::error::{CatalogError, Result};
 use crate::filesystem::Filesystem;
+use crate::identity::{Group, Identities, User, folded};
 use crate::model::{Level, Pool, Volume};
+use ring::digest::{SHA256, digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use weir_core::{PoolId, VolumeId};
@@ -24,6 +26,10 @@ pub struct Snapshot {
     pool_names: HashMap<String, PoolId>,
     /// The volumes by name.
     by_name: Vec<Arc<Volume>>,
+    /// The volumes with SMB, by folded name.
+    shares: BTreeMap<String, Arc<Volume>>,
+    identities: Arc<Identities>,
+    domain: [u32; 3],
     calibrations: Vec<Arc<Calibration>>,
     filesystems: Vec<Filesystem>,
 }
@@ -39,8 +45,12 @@ impl Snapshot {
     ) -> Self {
         let mut by_name: Vec<_> = volumes.into_iter().map(Arc::new).collect();
         by_name.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        let shared = by_name.iter().filter(|volume| volume.protocols.smb());
         Self {
             generation,
+            shares: shared.map(|volume| (folded(&volume.name), Arc::clone(volume))).collect(),
+            identities: Arc::default(),
+            domain: domain_of(&instance),
             instance,
             claims: Claims::default(),
             levels,
@@ -60,11 +70,15 @@ impl Snapshot {
             && let Ok(at) = new.place_of(&old.name)
         {
             new.by_name.remove(at);
+            new.shares.retain(|_, volume| volume.id != id);
         }
         if let Some(volume) = found.map(Arc::new)
             && let Err(at) = new.place_of(&volume.name)
         {
             new.by_name.insert(at, Arc::clone(&volume));
+            if volume.protocols.smb() {
+                new.shares.insert(folded(&volume.name), Arc::clone(&volume));
+            }
             new.volumes.insert(volume.id, volume);
         }
         new
@@ -78,6 +92,11 @@ impl Snapshot {
     /// The snapshot with these calibrations.
     pub(crate) fn calibrated(self, calibrations: Vec<Arc<Calibration>>) -> Self {
         Self { calibrations, ..self }
+    }
+
+    /// The snapshot with these users and groups.
+    pub(crate) fn identified(self, generation: u64, identities: Identities) -> Self {
+        Self { generation, identities: Arc::new(identities), ..self }
     }
 
     /// The snapshot with these file systems.
@@ -168,6 +187,78 @@ impl Snapshot {
         self.volumes().filter(move |volume| volume.pool == pool)
     }
 
+    /// The random name of the data directory.
+    pub(crate) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// The volume whose share has this name, regardless of case; only volumes with SMB have one.
+    #[must_use]
+    pub fn share_named(&self, name: &str) -> Option<&Arc<Volume>> {
+        self.shares.get(&folded(name))
+    }
+
+    /// The volumes with SMB, by name regardless of case.
+    pub fn shares(&self) -> impl ExactSizeIterator<Item = &Arc<Volume>> {
+        self.shares.values()
+    }
+
+    /// The three numbers of this catalogue's domain: its users and groups have the SIDs
+    /// S-1-5-21-a-b-c-RID. They come from the random name of the data directory, and a restored
+    /// backup has them too.
+    #[must_use]
+    pub const fn domain(&self) -> [u32; 3] {
+        self.domain
+    }
+
+    /// All users, by RID.
+    #[must_use]
+    pub fn users(&self) -> &[Arc<User>] {
+        self.identities.users()
+    }
+
+    /// The user of this name, regardless of case.
+    #[must_use]
+    pub fn user_named(&self, name: &str) -> Option<&Arc<User>> {
+        self.identities.user_named(name)
+    }
+
+    /// The user with this uid.
+    #[must_use]
+    pub fn user_by_uid(&self, uid: u32) -> Option<&Arc<User>> {
+        self.identities.user_by_uid(uid)
+    }
+
+    /// The user with this RID.
+    #[must_use]
+    pub fn user_by_rid(&self, rid: u32) -> Option<&Arc<User>> {
+        self.identities.user_by_rid(rid)
+    }
+
+    /// All groups of users, by RID.
+    #[must_use]
+    pub fn groups(&self) -> &[Arc<Group>] {
+        self.identities.groups()
+    }
+
+    /// The group of this name, regardless of case.
+    #[must_use]
+    pub fn group_named(&self, name: &str) -> Option<&Arc<Group>> {
+        self.identities.group_named(name)
+    }
+
+    /// The group with this gid.
+    #[must_use]
+    pub fn group_by_gid(&self, gid: u32) -> Option<&Arc<Group>> {
+        self.identities.group_by_gid(gid)
+    }
+
+    /// The group with this RID.
+    #[must_use]
+    pub fn group_by_rid(&self, rid: u32) -> Option<&Arc<Group>> {
+        self.identities.group_by_rid(rid)
+    }
+
     /// Checks that the directory of `pool` exists and has the mark of this pool.
     pub(crate) fn check_pool(&self, pool: &Pool) -> Result<()> {
         directory::check_claim(pool, &self.instance)
@@ -211,4 +302,14 @@ impl Snapshot {
         let (volume, directory) = (volume.name.clone(), volume.directory.clone());
         Err(CatalogError::VolumeAway { volume, directory })
     }
+}
+
+/// The domain of the data directory called `instance`.
+fn domain_of(instance: &str) -> [u32; 3] {
+    let hash = digest(&SHA256, format!("weir domain {instance}").as_bytes());
+    let mut domain = [0; 3];
+    for (number, bytes) in domain.iter_mut().zip(hash.as_ref().as_chunks::<4>().0) {
+        *number = u32::from_le_bytes(*bytes);
+    }
+    domain
 }

@@ -5,7 +5,8 @@
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{SIZE_BYTES_MAX, VOLUMES_MAX};
-use crate::model::{ExportRule, Pool, Volume};
+use crate::model::{ExportRule, Pool, Protocols, Smb, Volume};
+use crate::sharing::{self, SharingChange};
 use crate::snapshot::Snapshot;
 use crate::terms::{Terms, TermsChange};
 use crate::{directory, names, places, pools, rows};
@@ -27,6 +28,8 @@ pub struct NewVolume {
     pub quota_bytes: u64,
     /// Its terms.
     pub terms: Terms,
+    /// Its protocols and its share, where they are not the default.
+    pub sharing: SharingChange,
 }
 
 /// The fields of a volume to change; `None` stays as it is.
@@ -40,6 +43,8 @@ pub struct VolumeChange {
     pub quota_bytes: Option<u64>,
     /// The terms to change.
     pub terms: TermsChange,
+    /// The protocols and the settings of the share to change.
+    pub sharing: SharingChange,
 }
 
 /// The tree of a deleted volume that is not removed yet.
@@ -57,7 +62,8 @@ impl Catalog {
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuch` (pool), `Size`, `TooMany`, `ThroughputInAuto`,
     /// `ThroughputMissing`, `IopsNotGiven`, `CeilingBounds`, `Infeasible`, `BeyondHardware`,
-    /// `PoolAway`, `PoolForeign`, `PoolBusy`, `BadPath`, `Io`.
+    /// `ShareNameTaken`, `ShareNameReserved`, `PoolAway`, `PoolForeign`, `PoolBusy`, `BadPath`,
+    /// `Io`.
     pub fn create_volume(&self, new: &NewVolume, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Volume, &new.name)?;
         let decide = |tx: &Transaction<'_>, now: &Snapshot| {
@@ -80,6 +86,8 @@ impl Catalog {
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX })?;
             rows::store_terms(tx, VolumeId(id), &new.terms)?;
             rows::store_exports(tx, VolumeId(id), &ExportRule::defaults())?;
+            let (this, none) = ((VolumeId(id), new.name.as_str()), Smb::default());
+            sharing::store(tx, now, this, (Protocols::NFS, &none), &new.sharing)?;
             now.check_pool(pool)?;
             Ok((Touched::Volume(VolumeId(id)), (Arc::clone(pool), VolumeId(id))))
         };
@@ -89,14 +97,15 @@ impl Catalog {
         })
     }
 
-    /// Changes a volume's quota, terms or pool, all at once. `used_bytes` is its used space, if
-    /// that is known. A volume that moves keeps its files, clients and id; its tree is renamed into
-    /// the directory of its new pool.
+    /// Changes a volume's quota, terms, protocols, share or pool, all at once. `used_bytes` is its
+    /// used space, if that is known. A volume that moves keeps its files, clients and id; its tree
+    /// is renamed into the directory of its new pool.
     ///
     /// # Errors
     /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `IopsNotGiven`,
-    /// `CeilingBounds`, `Infeasible`, `BeyondHardware`; for a move also `OtherFileSystem`,
-    /// `PoolAway`, `PoolForeign`, `PoolBusy`, `VolumeAway`, `BadPath`, `Io`.
+    /// `CeilingBounds`, `Infeasible`, `BeyondHardware`, `ShareNameTaken`, `ShareNameReserved`; for
+    /// a move also `OtherFileSystem`, `PoolAway`, `PoolForeign`, `PoolBusy`, `VolumeAway`,
+    /// `BadPath`, `Io`.
     pub fn change_volume(
         &self,
         name: &str,
@@ -131,6 +140,8 @@ impl Catalog {
                 params![volume.id.0, quota_bytes, pool.id.0],
             )?;
             rows::store_terms(tx, volume.id, &terms)?;
+            let (this, had) = ((volume.id, name), (volume.protocols, &volume.smb));
+            sharing::store(tx, now, this, had, &change.sharing)?;
             let touched = Touched::Volume(volume.id);
             if !moves {
                 return Ok((touched, None));

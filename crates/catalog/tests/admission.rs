@@ -53,6 +53,7 @@ fn volume(name: &str, mib: u64) -> NewVolume {
         pool: "p".into(),
         quota_bytes: TIB,
         terms: Terms { throughput: Some(BytesPerSecond::from_mib(mib)), ..Terms::default() },
+        ..NewVolume::default()
     }
 }
 

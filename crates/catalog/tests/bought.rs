@@ -24,6 +24,7 @@ fn volume(name: &str, rate: u64, iops: Option<u64>) -> NewVolume {
         pool: "p".to_owned(),
         quota_bytes: TIB / 8,
         terms: Terms { throughput: Some(mib(rate)), iops: iops.map(Iops), ..Terms::default() },
+        ..NewVolume::default()
     }
 }
 

@@ -22,6 +22,7 @@ fn volume(name: &str, quota_bytes: u64, mib: Option<u64>) -> NewVolume {
         pool: "p".to_owned(),
         quota_bytes,
         terms: Terms { throughput: mib.map(BytesPerSecond::from_mib), ..Terms::default() },
+        ..NewVolume::default()
     }
 }
 

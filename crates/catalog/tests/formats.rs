@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
     Access, BytesPerSecond, Catalog, Ceiling, ExportRule, IdempotencyKey, Iops, Known, Limits,
-    Mode, NewVolume, Qos, Replace, Squash, TermsChange, VolumeChange, backup_stopped, check,
-    restore,
+    Mode, NewUser, NewVolume, Protocols, Qos, RID_FIRST, Replace, Smb, Squash, TermsChange,
+    VolumeChange, backup_stopped, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -269,4 +269,26 @@ fn a_catalogue_of_format_9_has_its_ceilings_of_files_and_knows_of_no_disks() {
     assert_eq!(ceiling("home"), Some(Ceiling { rate, iops: Some(Iops(70)) }));
     assert_eq!(ceiling("scratch"), None);
     assert_eq!(snapshot.calibrations().count(), 0);
+}
+
+#[test]
+fn what_format_10_brought_is_kept_and_nobody_is_known_over_smb() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(10, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let snapshot = catalog.snapshot();
+    let calibration = snapshot.calibration_of("/srv/shared").unwrap();
+    assert_eq!((calibration.at, calibration.cells.len()), (1_700_000_000, 1));
+    for volume in snapshot.volumes() {
+        assert_eq!((volume.protocols, &volume.smb), (Protocols::NFS, &Smb::default()));
+    }
+    assert!(snapshot.users().is_empty() && snapshot.groups().is_empty());
+    // The domain belongs to the data directory, not to a version.
+    assert_eq!(snapshot.domain(), [3_154_649_915, 2_683_567_935, 3_081_025_359]);
+    let (name, groups) = ("first".to_owned(), Vec::new());
+    let first = NewUser { name, uid: 1, gid: None, groups, enabled: true };
+    let made = catalog.create_user(&first, Mode::Commit).unwrap();
+    assert_eq!(made.snapshot.user_named("first").unwrap().rid, RID_FIRST);
 }

@@ -27,6 +27,7 @@ fn volume(catalog: &Catalog, name: &str, pool: &str, tib: u64, rate: Option<u64>
         pool,
         quota_bytes: tib * TIB,
         terms: Terms { throughput: rate.map(mib), ..Terms::default() },
+        ..NewVolume::default()
     };
     let made = catalog.create_volume(&new, Mode::Commit).unwrap();
     let tree = &made.snapshot.volume_named(&new.name).unwrap().directory;

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weir_catalog::{
     BytesPerSecond, Catalog, ExportRule, Floors, Iops, Limits, Mode, NewPool, NewVolume, Outcome,
-    Pool, PoolChange, Qos, Result, Snapshot, Terms, TermsChange, Volume, VolumeChange,
+    Pool, PoolChange, Qos, Result, SharingChange, Snapshot, Terms, TermsChange, Volume,
+    VolumeChange,
 };
 use weir_qos::burst;
 
@@ -71,6 +72,7 @@ fn ask() -> impl Strategy<Value = Ask> {
 fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
     let (pool, volume) = (|n: &u8| format!("pool{n}"), |n: &u8| format!("vol{n}"));
     let level_name = |n: &u8| format!("level{n}");
+    let sharing = SharingChange::default();
     let throughput = |rate: &Option<u64>| TermsChange {
         throughput: rate.map(BytesPerSecond),
         ..TermsChange::default()
@@ -110,15 +112,15 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
         Ask::CreateVolume(v, p, quota_bytes, rate) => {
             let terms = Terms { throughput: rate.map(BytesPerSecond), ..Terms::default() };
             let (name, pool, quota_bytes) = (volume(v), pool(p), *quota_bytes);
-            catalog.create_volume(&NewVolume { name, pool, quota_bytes, terms }, mode)
+            catalog.create_volume(&NewVolume { name, pool, quota_bytes, terms, sharing }, mode)
         }
         Ask::ChangeVolume(v, quota_bytes, rate, used) => {
             let (pool, quota_bytes, terms) = (None, *quota_bytes, throughput(rate));
-            change_volume(v, VolumeChange { pool, quota_bytes, terms }, *used)
+            change_volume(v, VolumeChange { pool, quota_bytes, terms, sharing }, *used)
         }
         Ask::MoveVolume(v, p, quota_bytes, rate) => {
             let (pool, quota_bytes, terms) = (Some(pool(p)), *quota_bytes, throughput(rate));
-            change_volume(v, VolumeChange { pool, quota_bytes, terms }, 0)
+            change_volume(v, VolumeChange { pool, quota_bytes, terms, sharing }, 0)
         }
         Ask::SetCeiling(v, rate, iops) => {
             let terms = TermsChange {
@@ -251,7 +253,7 @@ proptest! {
         let catalog = Catalog::open(dir.path()).unwrap();
         let new = |name: &str, quota_bytes: u64, rate: u64| {
             let terms = Terms { throughput: Some(BytesPerSecond(rate)), ..Terms::default() };
-            NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes, terms }
+            NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes, terms, ..NewVolume::default() }
         };
         let pool = NewPool {
             name: "p".to_owned(),

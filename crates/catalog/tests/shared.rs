@@ -26,6 +26,7 @@ fn volume(name: &str, throughput: Option<u64>, weight: Option<u32>) -> NewVolume
         pool: "p".to_owned(),
         quota_bytes: TIB,
         terms: Terms { throughput: throughput.map(mib), weight, ..Terms::default() },
+        ..NewVolume::default()
     }
 }
 

@@ -157,6 +157,7 @@ impl Operator {
             pool: pool.to_owned(),
             quota_bytes: gibibytes * GIB,
             terms,
+            ..NewVolume::default()
         };
         self.wait(self.client.create_volume(&new, Dry::No), || format!("making the volume {name}"))
     }

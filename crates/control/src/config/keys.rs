@@ -1,7 +1,9 @@
 //! The table of settings: name, meaning, and how a value is parsed and shown. The file, the options
 //! and the environment all use this table, so that all three accept the same keys.
 
-use super::{ApiTls, LogFormat, NamespaceDurability, RpcbindMode, Seccomp, ServerConfig};
+use super::{
+    ApiTls, LogFormat, NamespaceDurability, RpcbindMode, Seccomp, ServerConfig, SmbSigning,
+};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -249,6 +251,25 @@ pub const KEYS: &[Key] = &[
             Ok(())
         },
         show: |config| list(&config.nfs),
+    },
+    Key {
+        name: "smb.listen",
+        meaning: "listen addresses for SMB over TCP; default none; an empty list (or `none`): no SMB",
+        set: |config, value| addresses(value).map(|listen| config.smb = listen),
+        show: |config| list(&config.smb),
+    },
+    Key {
+        name: "smb.signing",
+        meaning: "signing of SMB messages: required (default) or offered (only if the client requests it)",
+        set: |config, value| {
+            let given = text(value)?;
+            let modes = [SmbSigning::Required, SmbSigning::Offered];
+            let found = modes.into_iter().find(|mode| mode.word() == given);
+            config.smb_signing =
+                found.ok_or_else(|| format!("{given:?} is not one of required, offered"))?;
+            Ok(())
+        },
+        show: |config| quote(config.smb_signing.word()),
     },
     Key {
         name: "api.listen",

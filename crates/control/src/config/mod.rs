@@ -25,6 +25,10 @@ pub struct ServerConfig {
     pub data: PathBuf,
     /// `nfs.listen`: listen addresses for NFS and MOUNT over TCP, at least one.
     pub nfs: Vec<SocketAddr>,
+    /// `smb.listen`: listen addresses for SMB over TCP; none by default.
+    pub smb: Vec<SocketAddr>,
+    /// `smb.signing`: whether SMB clients must sign.
+    pub smb_signing: SmbSigning,
     /// `api.listen`: listen addresses for the API over TCP, in addition to the Unix socket.
     pub api: Vec<SocketAddr>,
     /// `api.tls`: use of TLS for the API over TCP.
@@ -86,6 +90,8 @@ impl Default for ServerConfig {
         Self {
             data: PathBuf::new(),
             nfs: vec![loopback(2049)],
+            smb: Vec::new(),
+            smb_signing: SmbSigning::Required,
             api: vec![loopback(7437)],
             api_tls: ApiTls::Auto,
             api_tls_cert: None,
@@ -112,6 +118,26 @@ impl Default for ServerConfig {
             grace_period: Duration::from_secs(90),
             seccomp: Seccomp::On,
             shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The signing of SMB messages, which proves that nobody changed them on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SmbSigning {
+    /// Every session signs, or encrypts.
+    Required,
+    /// Sessions sign if the client wants it.
+    Offered,
+}
+
+impl SmbSigning {
+    /// The value in the configuration.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::Offered => "offered",
         }
     }
 }

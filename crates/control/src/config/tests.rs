@@ -96,6 +96,19 @@ fn the_api_can_be_kept_off_tcp() {
 }
 
 #[test]
+fn smb_is_off_by_default_and_signed() {
+    let config = load("data = \"/srv\"\n", &[]).unwrap();
+    assert_eq!((config.smb, config.smb_signing), (Vec::new(), SmbSigning::Required));
+    let text =
+        "data = \"/srv\"\n[smb]\nlisten = [\"0.0.0.0:445\", \"[::]:445\"]\nsigning = \"offered\"\n";
+    let config = load(text, &[]).unwrap();
+    assert_eq!((config.smb.len(), config.smb_signing), (2, SmbSigning::Offered));
+    assert_eq!(load(text, &[("smb.listen", "none".to_owned())]).unwrap().smb, []);
+    assert!(refusal("[smb]\nsigning = \"off\"\n").contains("not one of required, offered"));
+    assert!(refusal("[smb]\nlisten = [\"nas:445\"]\n").contains("is not an ADDRESS:PORT"));
+}
+
+#[test]
 fn the_floor_of_custom_pools_is_one_that_they_can_buy() {
     let with = |rate: &str| format!("data = \"/srv\"\ncustom_throughput_min = \"{rate}\"\n");
     assert_eq!(load(&with("5GiB/s"), &[]).unwrap().custom_throughput_min, 5120 << 20);
@@ -129,6 +142,8 @@ fn what_is_shown_reads_back_as_the_same() {
         ("seccomp", "log".to_owned()),
         ("parked_total_mib", "64".to_owned()),
         ("nfs.listen", "127.0.0.1:1, [::1]:2".to_owned()),
+        ("smb.listen", "127.0.0.1:445".to_owned()),
+        ("smb.signing", "offered".to_owned()),
         ("log.format", "json".to_owned()),
         ("log.level", "info,weir_store=debug".to_owned()),
         ("volume_quota_min", "1.5GiB".to_owned()),

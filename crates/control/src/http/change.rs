@@ -240,9 +240,11 @@ fn warning(beyond: &Overcommitment) -> Warning {
 fn limits(before: &Snapshot, outcome: &Outcome, target: &Target) -> Vec<LimitChange> {
     let volumes = |pool: &Arc<Pool>| before.volumes_of(pool.id).map(|volume| volume.id);
     let volumes: Vec<VolumeId> = match target {
-        Target::New | Target::Volume(_) | Target::Calibration(_) => {
-            outcome.changes.iter().map(|change| change.volume).collect()
-        }
+        Target::New
+        | Target::Volume(_)
+        | Target::Calibration(_)
+        | Target::User(_)
+        | Target::Group(_) => outcome.changes.iter().map(|change| change.volume).collect(),
         Target::Pool(name) => before.pool_named(name).into_iter().flat_map(volumes).collect(),
         Target::Level(name) => {
             let level = before.level_named(name).into_iter();

@@ -1,5 +1,9 @@
 //! Conversions between the types of the catalogue and those of the API. No decisions.
 
+mod identity;
+
+pub(super) use identity::{clients_asked, group, share_rule_asked, sharing_asked, user};
+
 use super::failure::Failure;
 use super::{preconditions, time_of_day};
 use crate::plane::{OperationCount, Plane, VolumeLive};
@@ -55,6 +59,7 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
 
 /// A volume for a response.
 pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) -> weir_api::Volume {
+    let rules = volume.smb.rules.iter();
     let mut shown = weir_api::Volume {
         id: volume.id.0,
         name: volume.name.clone(),
@@ -68,6 +73,8 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         base_iops: volume.limits.burst.map(|burst| burst.base.0),
         credits_max: volume.limits.burst.map(|burst| burst.credits),
         exports: volume.exports.iter().map(rule).collect(),
+        sharing: identity::sharing(volume),
+        share_rules: rules.map(|rule| identity::share_rule(snapshot, rule)).collect(),
         etag: String::new(),
         live: None,
     };

@@ -3,7 +3,7 @@
 
 use super::access::Caller;
 use super::failure::Failure;
-use super::{Control, convert, time_of_day};
+use super::{Control, convert, groups, time_of_day};
 use axum::extract::FromRequestParts;
 use axum::http::header::IF_MATCH;
 use axum::http::request::Parts;
@@ -106,6 +106,10 @@ pub(super) enum Target {
     Volume(String),
     /// The calibration of a directory.
     Calibration(String),
+    /// A user.
+    User(String),
+    /// A group, or its members.
+    Group(String),
 }
 
 impl Target {
@@ -121,6 +125,8 @@ impl Target {
             Self::Calibration(name) => {
                 Some(convert::calibration(snapshot.calibration_of(name)?).etag)
             }
+            Self::User(name) => control.user(snapshot, name).map(|user| user.etag),
+            Self::Group(name) => groups::find(snapshot, name).map(|group| group.etag),
         }
     }
 
@@ -160,6 +166,8 @@ impl Target {
             Self::Pool(name) => ("pool", name),
             Self::Volume(name) => ("volume", name),
             Self::Calibration(name) => ("calibration", name),
+            Self::User(name) => ("user", name),
+            Self::Group(name) => ("group", name),
         };
         Err(refused(format!(
             "{thing} {name:?} was modified, so nothing was changed: read it again (its etag is now {etag})"

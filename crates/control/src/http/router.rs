@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::{
-    ControlState, access, audit, backup, body, calibrations, exports, info, levels, operations,
-    pools, tokens, volumes, watching,
+    ControlState, access, audit, backup, body, calibrations, exports, groups, info, levels,
+    operations, pools, shares, tokens, users, volumes, watching,
 };
 use axum::Router;
 use axum::body::HttpBody;
@@ -62,6 +62,22 @@ fn answered() -> impl IntoIterator<Item = Answered> {
         put EXPORTS exports::set;
         post EXPORTS exports::add;
         delete EXPORTS exports::remove;
+        get SHARE_RULES shares::list;
+        put SHARE_RULES shares::set;
+        post SHARE_RULES shares::add;
+        delete SHARE_RULES shares::remove;
+        get USERS users::list;
+        post USERS users::create;
+        get USER users::show;
+        patch USER users::change;
+        delete USER users::delete;
+        put PASSWORD users::set_password;
+        get GROUPS groups::list;
+        post GROUPS groups::create;
+        get GROUP groups::show;
+        delete GROUP groups::delete;
+        post MEMBERS groups::add_member;
+        delete MEMBERS groups::remove_member;
         get REPORT watching::report;
         get WHY watching::why;
         get ACTIVITY watching::activity;

@@ -1,6 +1,7 @@
 mod access;
 mod capacity;
 pub(super) mod document;
+mod identity;
 mod preconditions;
 mod tls;
 
@@ -172,6 +173,7 @@ fn volume(name: &str, rate: Option<u64>) -> NewVolume {
         pool: "p".into(),
         quota_bytes: TIB,
         terms: TermsChange { throughput_bytes_per_second: rate, ..TermsChange::default() },
+        ..NewVolume::default()
     }
 }
 

@@ -45,6 +45,7 @@ pub(super) async fn create(
         pool: new.pool,
         quota_bytes: new.quota_bytes,
         terms: Terms::default().with(&convert::terms_asked(&new.terms)),
+        sharing: convert::sharing_asked(&new.sharing)?,
     };
     let commits = options.commits();
     let view = move |control: &Control, outcome: &Outcome| {
@@ -68,6 +69,7 @@ pub(super) async fn change(
         pool: change.pool,
         quota_bytes: change.quota_bytes,
         terms: convert::terms_asked(&change.terms),
+        sharing: convert::sharing_asked(&change.sharing)?,
     };
     let target = Target::Volume(name.clone());
     let (which, plane) = (name.clone(), Arc::clone(&state.0.plane));

@@ -12,18 +12,22 @@ mod config;
 mod confirm;
 mod connect;
 mod export;
+mod group;
 mod health;
 mod level;
 mod log_fields;
 mod logging;
 mod man;
+mod password;
 mod pool;
 mod print;
 mod report;
 mod serve;
+mod share;
 mod terms;
 mod token;
 mod top;
+mod user;
 mod values;
 mod volume;
 
@@ -168,7 +172,16 @@ enum Command {
     /// Manage export rules: which clients may mount a volume, and with which identity
     #[command(subcommand)]
     Export(export::ExportCommand),
-    /// Back up, restore and check the catalogue: pools, volumes, contracts and export rules
+    /// Manage share rules: which users may connect to the SMB share of a volume, and from where
+    #[command(subcommand)]
+    Share(share::ShareCommand),
+    /// Create, show, change and delete users, who can log in over SMB
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// Create, show and delete groups of users, and change their members
+    #[command(subcommand)]
+    Group(group::GroupCommand),
+    /// Back up, restore and check the catalogue: pools, volumes, contracts, rules and users
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
     Calibrate(calibrate::CalibrateArgs),
@@ -198,6 +211,9 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Pool(command) => connect::with_client(&global, pool::run(&global, &command)),
         Command::Volume(command) => connect::with_client(&global, volume::run(&global, &command)),
         Command::Export(command) => connect::with_client(&global, export::run(&global, &command)),
+        Command::Share(command) => connect::with_client(&global, share::run(&global, &command)),
+        Command::User(command) => connect::with_client(&global, user::run(&global, &command)),
+        Command::Group(command) => connect::with_client(&global, group::run(&global, &command)),
         Command::Catalog(command) => catalog::run(&global, &command),
         Command::Calibrate(args) => connect::with_client(&global, calibrate::run(&global, &args)),
         Command::Capacity => connect::with_client(&global, calibration::capacity(&global)),

@@ -46,6 +46,13 @@ pub(crate) struct ConfigArgs {
     /// Listen address for NFS and MOUNT; repeatable [default: 127.0.0.1:2049]
     #[arg(long, env = "WEIR_NFS", value_name = "ADDR:PORT", value_delimiter = ',')]
     nfs: Vec<String>,
+    /// Listen address for SMB, or `none`; repeatable [default: none]
+    #[arg(long, env = "WEIR_SMB", value_name = "ADDR:PORT", value_delimiter = ',')]
+    smb: Vec<String>,
+    /// Signing of SMB messages: required, or offered (only if the client requests it) [default:
+    /// required]
+    #[arg(long, env = "WEIR_SMB_SIGNING", value_name = "HOW")]
+    smb_signing: Option<String>,
     /// Listen address for the API over TCP, or `none`; repeatable [default: 127.0.0.1:7437]
     #[arg(long, env = "WEIR_API", value_name = "ADDR:PORT", value_delimiter = ',')]
     api: Vec<String>,
@@ -179,6 +186,8 @@ impl ConfigArgs {
             ("seccomp", self.seccomp.clone()),
             ("shutdown_grace_secs", self.shutdown_grace_secs.clone()),
             ("nfs.listen", listed(&self.nfs)),
+            ("smb.listen", listed(&self.smb)),
+            ("smb.signing", self.smb_signing.clone()),
             ("api.listen", listed(&self.api)),
             ("api.tls", self.api_tls.clone()),
             ("api.tls_cert", self.api_tls_cert.clone()),
@@ -211,7 +220,7 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<()> {
 mod tests {
     use crate::cli::{Cli, Command};
     use clap::{CommandFactory, Parser};
-    use weir_control::config::KEYS;
+    use weir_control::config::{KEYS, SmbSigning};
 
     #[test]
     fn every_key_of_the_file_has_its_option() {
@@ -227,11 +236,12 @@ mod tests {
     #[test]
     fn options_reach_the_configuration() {
         let line = "weir serve --data /d --nfs 127.0.0.1:1 --nfs [::1]:2,127.0.0.1:3 --api none \
-                    --workers 3 --metadata-cache false --log-level debug --pool-size-min 2GiB";
+                    --workers 3 --smb 127.0.0.1:445 --smb-signing offered --metadata-cache false --log-level debug --pool-size-min 2GiB";
         let cli = Cli::parse_from(line.split_whitespace());
         let Command::Serve(args) = &cli.command else { panic!("not serve") };
         let config = args.config.load(&cli.global).unwrap();
-        assert_eq!(config.nfs.len(), 3);
+        assert_eq!((config.nfs.len(), config.smb.len()), (3, 1));
+        assert_eq!(config.smb_signing, SmbSigning::Offered);
         assert!(config.api.is_empty() && !config.metadata_cache);
         assert_eq!((config.workers, config.pool_size_min), (3, 2 << 30));
     }

@@ -37,6 +37,15 @@ pub(crate) fn iops(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("{text:?} is not a number of operations per second, such as 1600"))
 }
 
+/// `on` or `off`.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text:?} is neither on nor off")),
+    }
+}
+
 /// A rate, such as `48MiB/s`, in bytes per second.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
     parse_rate(text).map_err(|error| error.to_string())

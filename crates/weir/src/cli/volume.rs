@@ -3,6 +3,7 @@
 use super::export::{self, ExportCommand};
 use super::pool::{allowing, dry};
 use super::report::{self, ReportArgs};
+use super::share::{self, SharingArgs};
 use super::terms::TermsArgs;
 use super::values::Own;
 use super::{Global, Output, confirm, connect, print, values};
@@ -12,8 +13,8 @@ use std::cmp::Reverse;
 use std::net::SocketAddr;
 use std::time::Duration;
 use weir_api::{
-    Client, Counting, NewVolume, OperationCount, Terms, TermsChange, Volume, VolumeChange,
-    VolumeLive,
+    Client, Counting, NewVolume, OperationCount, Protocol, Sharing, Terms, TermsChange, Volume,
+    VolumeChange, VolumeLive,
 };
 use weir_core::units::{Bytes, Rate};
 use weir_report::terminal::Status;
@@ -34,7 +35,7 @@ pub(crate) enum VolumeCommand {
         /// Name of the volume
         volume: String,
     },
-    /// Change the limits or ceilings of a volume
+    /// Change the limits, the ceilings, the protocols or the share of a volume
     ///
     /// The change applies from the next request on; clients stay connected. A ceiling (--max-*) can
     /// only lower the limit of the contract. If several limits apply, the lowest one is enforced.
@@ -107,6 +108,8 @@ pub(crate) struct Create {
     quota: u64,
     #[command(flatten)]
     terms: TermsArgs,
+    #[command(flatten)]
+    sharing: SharingArgs,
     /// Allow the volume even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
@@ -120,7 +123,8 @@ pub(crate) struct Create {
 Examples:
   weir volume set home --throughput 48MiB/s
   weir volume set home --throughput 64MiB/s --dry-run
-  weir volume set home --max-iops 500 --max-throughput none")]
+  weir volume set home --max-iops 500 --max-throughput none
+  weir volume set home --protocols nfs,smb --smb-encrypt on")]
 #[command(override_usage = "weir volume set [OPTIONS] <VOLUME>")]
 #[command(mut_group("terms", |terms| terms.required(true)))]
 pub(crate) struct Set {
@@ -131,6 +135,8 @@ pub(crate) struct Set {
     quota: Option<u64>,
     #[command(flatten)]
     terms: TermsArgs,
+    #[command(flatten)]
+    sharing: SharingArgs,
     /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
@@ -200,8 +206,12 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
         VolumeCommand::List => list(&client, output).await,
         VolumeCommand::Show { volume } => show(&client, output, volume).await,
         VolumeCommand::Set(set) => {
-            let (quota_bytes, terms) = (set.quota, set.terms.change());
-            let change = VolumeChange { pool: None, quota_bytes, terms };
+            let change = VolumeChange {
+                pool: None,
+                quota_bytes: set.quota,
+                terms: set.terms.change(),
+                sharing: set.sharing.change(),
+            };
             let client = allowing(&client, set.overcommit);
             self::change(&client, output, &set.volume, change, set.dry_run).await
         }
@@ -217,7 +227,8 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
                 iops: iops.map(|Own(iops)| iops),
                 ..TermsChange::default()
             };
-            let change = VolumeChange { pool: Some(pool.clone()), quota_bytes: None, terms };
+            let pool = Some(pool.clone());
+            let change = VolumeChange { pool, terms, ..VolumeChange::default() };
             let client = allowing(&client, *overcommit);
             self::change(&client, output, volume, change, *dry_run).await
         }
@@ -264,12 +275,16 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         pool: args.pool.clone(),
         quota_bytes: args.quota,
         terms: args.terms.change(),
+        sharing: args.sharing.change(),
     };
     let client = allowing(client, args.overcommit);
     let changed = client.create_volume(&new, dry(args.dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
     print::changed(output, &changed, &done)?;
     if output == Output::Json || args.dry_run {
+        return Ok(());
+    }
+    if changed.item.is_some_and(|made| !made.sharing.protocols.contains(&Protocol::Nfs)) {
         return Ok(());
     }
     let server = client.server().await?;
@@ -328,6 +343,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         ("limit", limit),
     ];
     fields.extend(terms(&volume.terms));
+    fields.extend(shared(&volume.sharing));
     match &volume.live {
         None => fields.push(("served", "no; the server's log contains the reason".to_owned())),
         Some(live) => fields.extend([
@@ -348,6 +364,10 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     print::fields(&fields)?;
     print::line("")?;
     export::print_rules(&volume.exports)?;
+    if volume.sharing.protocols.contains(&Protocol::Smb) {
+        print::line("")?;
+        share::print_rules(&volume.share_rules)?;
+    }
     let operations = volume.live.as_ref().map_or(&[][..], |live| &live.operations);
     if operations.is_empty() { Ok(()) } else { print_operations(operations) }
 }
@@ -381,6 +401,22 @@ fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
         ("ceiling per file", (!file.is_empty()).then(|| file.join(", "))),
     ];
     fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The protocols of a volume, and the settings of its share that are on.
+fn shared(sharing: &Sharing) -> Vec<(&'static str, String)> {
+    let protocols: Vec<_> = sharing.protocols.iter().map(|protocol| protocol.word()).collect();
+    let settings = [
+        (sharing.smb_encrypt, "encryption required"),
+        (sharing.smb_hidden, "hidden"),
+        (sharing.smb_abe, "access-based enumeration"),
+    ];
+    let on: Vec<_> = settings.into_iter().filter_map(|(on, name)| on.then_some(name)).collect();
+    let mut fields = vec![("protocols", protocols.join(", "))];
+    if !on.is_empty() {
+        fields.push(("share", on.join(", ")));
+    }
+    fields
 }
 
 /// The used bytes of a volume, and their certainty.

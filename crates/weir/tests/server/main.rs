@@ -12,6 +12,7 @@ mod delete;
 mod hardening;
 mod held;
 mod hostile;
+mod identity;
 mod notify;
 mod peer;
 mod rust_client;

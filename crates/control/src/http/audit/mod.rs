@@ -37,6 +37,10 @@ const IN_HAND_MAX: u32 = 64;
 const BODY_BYTES_MAX: usize = 16 << 10;
 /// Longest path with its query that a record repeats, in characters.
 const PATH_CHARS_MAX: usize = 2048;
+/// The field of a request that holds a secret.
+const PASSWORD: &str = "password";
+/// The text in a record instead of a secret.
+const NOT_RECORDED: &str = "(not recorded)";
 
 /// The audit log of a running server.
 pub(super) struct Audit {
@@ -188,7 +192,7 @@ fn record(event: AuditEvent, caller: Option<&Caller>, generation: u64) -> AuditR
 }
 
 /// The routes whose changes can be tried. Everywhere else a `dry_run` in the query means nothing.
-const TRIED: [&str; 8] = [
+const TRIED: [&str; 15] = [
     routes::LEVELS,
     routes::LEVEL,
     routes::POOLS,
@@ -197,6 +201,13 @@ const TRIED: [&str; 8] = [
     routes::VOLUME,
     routes::EXPORTS,
     routes::CALIBRATION,
+    routes::SHARE_RULES,
+    routes::USERS,
+    routes::USER,
+    routes::PASSWORD,
+    routes::GROUPS,
+    routes::GROUP,
+    routes::MEMBERS,
 ];
 
 /// Is it a change, or something else that is to be traced? A dry run isn't.
@@ -266,7 +277,7 @@ impl Audit {
         }
         let changes = changes(&request);
         let mut record = self.record_of(AuditEvent::Change, caller, route, &request);
-        record.request = essence(body);
+        record.request = essence(record.route.as_deref(), body);
         let response = next.run(request).await;
         let done = response.status().is_success();
         record.event = match (done, changes) {
@@ -287,13 +298,21 @@ impl Audit {
     }
 }
 
-/// The part of a body that a record repeats. No request has a secret in it.
-fn essence(body: &[u8]) -> Option<Value> {
+/// The part of a body that a record repeats. Nothing of a password is in it, wherever it was sent,
+/// and nothing of a body to the route of passwords that may be one in another form.
+fn essence(route: Option<&str>, body: &[u8]) -> Option<Value> {
     if body.is_empty() {
         return None;
     }
+    if route == Some(routes::PASSWORD) {
+        return Some(json!({ PASSWORD: NOT_RECORDED }));
+    }
     let whole = (body.len() <= BODY_BYTES_MAX).then(|| serde_json::from_slice(body).ok());
-    Some(whole.flatten().unwrap_or_else(|| json!({ "bytes": body.len() })))
+    let mut whole: Value = whole.flatten().unwrap_or_else(|| json!({ "bytes": body.len() }));
+    if let Some(secret) = whole.get_mut(PASSWORD) {
+        *secret = json!(NOT_RECORDED);
+    }
+    Some(whole)
 }
 
 #[cfg(test)]
@@ -302,11 +321,24 @@ mod tests {
 
     #[test]
     fn a_record_repeats_what_was_asked_within_bounds() {
+        let essence = |body| essence(Some(routes::VOLUMES), body);
         assert_eq!(essence(b""), None);
         assert_eq!(essence(b"{\"name\":\"v\"}"), Some(json!({ "name": "v" })));
         assert_eq!(essence(b"{\"name\""), Some(json!({ "bytes": 7 })));
         let long = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX));
         assert_eq!(essence(long.as_bytes()), Some(json!({ "bytes": long.len() })));
+    }
+
+    #[test]
+    fn a_record_repeats_no_password() {
+        let redacted = json!({ "password": NOT_RECORDED });
+        for body in
+            [&b"{\"password\":\"hunter2\"}"[..], b"\"hunter2\"", b"hunter2", b"[\"hunter2\"]"]
+        {
+            assert_eq!(essence(Some(routes::PASSWORD), body), Some(redacted.clone()));
+        }
+        let body = b"{\"password\":[\"hunter2\"]}";
+        assert_eq!(essence(Some(routes::USERS), body), Some(redacted));
     }
 
     #[test]
@@ -323,6 +355,7 @@ mod tests {
         assert!(recorded("HEAD", "/v1/catalog/backup", Some(routes::CATALOG_BACKUP)));
         assert!(!recorded("GET", "/v1/pools", Some(routes::POOLS)));
         assert!(!recorded("POST", "/v1/pools?dry_run=true", Some(routes::POOLS)));
+        assert!(!recorded("PUT", "/v1/users/u/password?dry_run=true", Some(routes::PASSWORD)));
         assert!(!recorded("POST", "/v1/nothing", None));
     }
 }
