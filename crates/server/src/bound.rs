@@ -26,6 +26,8 @@ pub(crate) struct Bound {
     pub(crate) listeners: Vec<Listener>,
     /// The addresses that NFS is served on.
     pub(crate) addresses: Vec<SocketAddr>,
+    /// The addresses that SMB is served on.
+    pub(crate) smb_addresses: Vec<SocketAddr>,
     pub(crate) services: Services,
     pub(crate) sockets: Sockets,
     pub(crate) portmap: Portmap,
@@ -44,7 +46,7 @@ impl Bound {
         let descriptors = ensure_descriptors(config, weir_store::prepare_process()?);
         let catalog = Catalog::open_with(&config.data, config.minimums())?;
         let catalog = Arc::new(catalog.admitting(config.admission));
-        let mut listeners = bind(&config.nfs)?;
+        let mut listeners = bind(&config.nfs, Protocol::Rpc)?;
         let addresses: Vec<SocketAddr> =
             listeners.iter().filter_map(|l| l.socket.local_addr().ok()).collect();
         let services = Services::new(&addresses);
@@ -57,8 +59,21 @@ impl Bound {
             bind_portmapper(&addresses, &mut listeners, &mut sockets)?;
             portmap = Portmap::new(&services);
         }
+        let smb = bind(&config.smb, Protocol::Smb)?;
+        let smb_addresses = smb.iter().filter_map(|l| l.socket.local_addr().ok()).collect();
+        listeners.extend(smb);
         let api = weir_control::http::bind(&config.api)?;
-        Ok(Self { catalog, listeners, addresses, services, sockets, portmap, api, descriptors })
+        Ok(Self {
+            catalog,
+            listeners,
+            addresses,
+            smb_addresses,
+            services,
+            sockets,
+            portmap,
+            api,
+            descriptors,
+        })
     }
 }
 
@@ -100,15 +115,15 @@ fn descriptors_within(config: &ServerConfig, limit: usize) -> usize {
     limit - config.connections_max.min(quarter) - own_descriptors(config).min(quarter)
 }
 
-fn bind(addresses: &[SocketAddr]) -> Result<Vec<Listener>, ServeError> {
+fn bind(addresses: &[SocketAddr], protocol: Protocol) -> Result<Vec<Listener>, ServeError> {
     let with_address = |address: &SocketAddr| {
-        listen(address).map_err(|source| ServeError::Listen { address: *address, source })
+        listen(address, protocol).map_err(|source| ServeError::Listen { address: *address, source })
     };
     addresses.iter().map(with_address).collect()
 }
 
 /// IPv6 sockets take IPv6 alone, so that `0.0.0.0` and `[::]` can be listed side by side.
-fn listen(address: &SocketAddr) -> std::io::Result<Listener> {
+fn listen(address: &SocketAddr, protocol: Protocol) -> std::io::Result<Listener> {
     let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -117,7 +132,7 @@ fn listen(address: &SocketAddr) -> std::io::Result<Listener> {
     socket.bind(&(*address).into())?;
     socket.listen(LISTEN_BACKLOG)?;
     socket.set_nonblocking(true)?;
-    Ok(Listener { socket: socket.into(), protocol: Protocol::Rpc })
+    Ok(Listener { socket: socket.into(), protocol })
 }
 
 /// The UDP side of the addresses that NFS is served on.
@@ -136,7 +151,7 @@ fn bind_portmapper(
 ) -> Result<(), ServeError> {
     for address in portmapper_addresses(addresses) {
         let taken = |source| ServeError::Portmapper { address, source };
-        listeners.push(listen(&address).map_err(taken)?);
+        listeners.push(listen(&address, Protocol::Rpc).map_err(taken)?);
         sockets.portmapper(&address).map_err(taken)?;
     }
     Ok(())

@@ -5,11 +5,19 @@ pub(crate) use standing::SystemClock;
 use std::time::{SystemTime, UNIX_EPOCH};
 #[cfg(not(all(test, feature = "schedules")))]
 pub(crate) use weir_control::SystemClock;
+use weir_core::Timestamp;
 
 /// Seconds since 1970, for replies that carry the time of day.
 pub(crate) fn seconds_since_1970() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// The time of day, for attributes and for the clients of SMB.
+pub(crate) fn time_of_day() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let secs = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    Timestamp { secs, nanos: since.subsec_nanos() }
 }
 
 /// The clock of tests that explore schedules, and move time themselves.

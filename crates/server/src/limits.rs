@@ -26,7 +26,7 @@ pub(crate) const RECV_CALM: u8 = 64;
 
 /// The largest record of any protocol, in bytes, without its framing: one full payload and what
 /// stands around it. Longer: the session refuses the record, and its connection is closed.
-pub(crate) const RECORD_BYTES_MAX: usize = IO_BYTES_MAX as usize + (4 << 10);
+pub(crate) const RECORD_BYTES_MAX: usize = IO_BYTES_MAX as usize + (256 << 10);
 
 /// A receive buffer for records that do not fit the usual one: the largest record and room to
 /// receive the start of the next with it.
@@ -274,6 +274,25 @@ pub(crate) const MONITORED_HOSTS_ORIGIN_MIN: usize = 16;
 /// Hosts of earlier lives of the server that are to be told of the restart. Beyond: hosts of the
 /// origins that have the most are not told, with a log line.
 pub(crate) const NOTICES_MAX: usize = 2 * MONITORED_HOSTS_MAX;
+
+/// Sessions of SMB on one connection. Beyond: a login is refused with
+/// `STATUS_INSUFFICIENT_RESOURCES`.
+pub(crate) const SESSIONS_CONNECTION_MAX: usize = 64;
+
+/// Logins of SMB that go on at the same time on one connection. Beyond: the oldest is dropped, and
+/// its client begins again.
+pub(crate) const LOGINS_CONNECTION_MAX: usize = 4;
+
+/// Tree connects of one session of SMB, and opens of pipes. Beyond: refused with
+/// `STATUS_INSUFFICIENT_RESOURCES`.
+pub(crate) const TREES_SESSION_MAX: usize = 256;
+
+/// Opens of files of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
+pub(crate) const OPENS_SESSION_MAX: usize = 1 << 16;
+
+/// Message ids that a connection of SMB may have unused while its requests wait for the memory of
+/// a gate: enough for one request of the largest size.
+pub(crate) const CREDITS_UNDER_PRESSURE: u64 = 16;
 
 const _: () = assert!(OUTGOING_MAX >= NOTICES_MAX);
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);

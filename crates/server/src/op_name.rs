@@ -4,6 +4,7 @@
 //! each request. Calls that are not for a volume (MOUNT, NLM, rpcbind) have no name here.
 
 use weir_core::OpClass;
+use weir_smb::wire::Command;
 
 /// An operation of a protocol. A small number, by which counters are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,10 @@ const fn nfsacl(name: &'static str, class: OpClass) -> Entry {
     Entry { protocol: "nfsacl", name, class }
 }
 
+const fn smb(name: &'static str, class: OpClass) -> Entry {
+    Entry { protocol: "smb", name, class }
+}
+
 #[cfg(test)]
 const fn toy(name: &'static str, class: OpClass) -> Entry {
     Entry { protocol: "toy", name, class }
@@ -31,7 +36,8 @@ const fn toy(name: &'static str, class: OpClass) -> Entry {
 use OpClass::{Commit, Metadata, Null, Read, Write};
 
 /// Every operation at its index: the procedures of NFSv3 (RFC 1813 §3.3) by their numbers, then the
-/// procedures of NFSACL.
+/// procedures of NFSACL, then the commands of SMB on volumes (MS-SMB2 §2.2.1) and the two halves of
+/// its server-side copy.
 const TABLE: [Entry; OpName::COUNT] = [
     nfs3("NULL", Null),
     nfs3("GETATTR", Metadata),
@@ -58,6 +64,20 @@ const TABLE: [Entry; OpName::COUNT] = [
     nfsacl("NULL", Null),
     nfsacl("GETACL", Metadata),
     nfsacl("SETACL", Metadata),
+    smb("CREATE", Metadata),
+    smb("CLOSE", Metadata),
+    smb("FLUSH", Commit),
+    smb("READ", Read),
+    smb("WRITE", Write),
+    smb("LOCK", Metadata),
+    smb("IOCTL", Metadata),
+    smb("QUERY_DIRECTORY", Metadata),
+    smb("CHANGE_NOTIFY", Metadata),
+    smb("QUERY_INFO", Metadata),
+    smb("SET_INFO", Metadata),
+    smb("OPLOCK_BREAK", Metadata),
+    smb("COPYCHUNK_READ", Read),
+    smb("COPYCHUNK_WRITE", Write),
     #[cfg(test)]
     toy("OPEN", Metadata),
     #[cfg(test)]
@@ -72,14 +92,15 @@ const TABLE: [Entry; OpName::COUNT] = [
     toy("UNLOCK", Metadata),
 ];
 
-/// Procedures of NFSv3, of NFSACL, and commands of the protocol for tests.
+/// Procedures of NFSv3, of NFSACL, commands of SMB, and commands of the protocol for tests.
 const NFS3: u8 = 22;
 const NFSACL: u8 = 3;
+const SMB: u8 = 14;
 const TOY: u8 = if cfg!(test) { 6 } else { 0 };
 
 impl OpName {
     /// The number of operations.
-    pub(crate) const COUNT: usize = (NFS3 + NFSACL + TOY) as usize;
+    pub(crate) const COUNT: usize = (NFS3 + NFSACL + SMB + TOY) as usize;
 
     /// The procedure of NFSv3 with this number.
     #[inline]
@@ -93,9 +114,41 @@ impl OpName {
         Some(Self(NFS3 + number))
     }
 
+    /// The READ of a server-side copy of SMB (MS-SMB2 §3.3.5.15.6).
+    pub(crate) const SMB_COPY_READ: Self = Self(NFS3 + NFSACL + 12);
+    /// The WRITE of a server-side copy of SMB.
+    pub(crate) const SMB_COPY_WRITE: Self = Self(NFS3 + NFSACL + 13);
+
+    /// The command of SMB, if it is one on volumes.
+    #[inline]
+    pub(crate) fn smb(command: Command) -> Option<Self> {
+        let at = match command {
+            Command::Create => 0,
+            Command::Close => 1,
+            Command::Flush => 2,
+            Command::Read => 3,
+            Command::Write => 4,
+            Command::Lock => 5,
+            Command::Ioctl => 6,
+            Command::QueryDirectory => 7,
+            Command::ChangeNotify => 8,
+            Command::QueryInfo => 9,
+            Command::SetInfo => 10,
+            Command::OplockBreak => 11,
+            Command::Negotiate
+            | Command::SessionSetup
+            | Command::Logoff
+            | Command::TreeConnect
+            | Command::TreeDisconnect
+            | Command::Cancel
+            | Command::Echo => return None,
+        };
+        Some(Self(NFS3 + NFSACL + at))
+    }
+
     /// Every operation, by its index.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        (0..NFS3 + NFSACL + TOY).map(Self)
+        (0..NFS3 + NFSACL + SMB + TOY).map(Self)
     }
 
     /// A number below [`COUNT`](Self::COUNT) that no other operation has.
@@ -104,7 +157,7 @@ impl OpName {
         self.0.into()
     }
 
-    /// The protocol: `nfs3` or `nfsacl`.
+    /// The protocol: `nfs3`, `nfsacl` or `smb`.
     pub(crate) fn protocol(self) -> &'static str {
         TABLE[self.index()].protocol
     }
@@ -122,12 +175,12 @@ impl OpName {
 
 #[cfg(test)]
 impl OpName {
-    pub(crate) const TOY_OPEN: Self = Self(NFS3 + NFSACL);
-    pub(crate) const TOY_READ: Self = Self(NFS3 + NFSACL + 1);
-    pub(crate) const TOY_WRITE: Self = Self(NFS3 + NFSACL + 2);
-    pub(crate) const TOY_CHAIN: Self = Self(NFS3 + NFSACL + 3);
-    pub(crate) const TOY_LOCK: Self = Self(NFS3 + NFSACL + 4);
-    pub(crate) const TOY_UNLOCK: Self = Self(NFS3 + NFSACL + 5);
+    pub(crate) const TOY_OPEN: Self = Self(NFS3 + NFSACL + SMB);
+    pub(crate) const TOY_READ: Self = Self(NFS3 + NFSACL + SMB + 1);
+    pub(crate) const TOY_WRITE: Self = Self(NFS3 + NFSACL + SMB + 2);
+    pub(crate) const TOY_CHAIN: Self = Self(NFS3 + NFSACL + SMB + 3);
+    pub(crate) const TOY_LOCK: Self = Self(NFS3 + NFSACL + SMB + 4);
+    pub(crate) const TOY_UNLOCK: Self = Self(NFS3 + NFSACL + SMB + 5);
 }
 
 #[cfg(test)]
@@ -158,7 +211,10 @@ mod tests {
 
     #[test]
     fn each_operation_has_an_index_of_its_own() {
+        let smb = Command::ALL.into_iter().filter_map(OpName::smb);
+        let copies = [OpName::SMB_COPY_READ, OpName::SMB_COPY_WRITE];
         let named = (0..22).filter_map(OpName::nfs3).chain((0..3).filter_map(OpName::nfsacl));
+        let named = named.chain(smb).chain(copies);
         assert!(named.eq(OpName::all().filter(|op| op.protocol() != "toy")));
         assert!(OpName::all().map(OpName::index).eq(0..OpName::COUNT));
     }

@@ -19,6 +19,7 @@ use crate::session::Locks;
 use crate::session::rpc::nlm::{Life, LockThread, Nlm};
 use crate::session::rpc::rpcbind::{Portmap, Registration};
 use crate::session::rpc::udp::Sockets;
+use crate::session::smb::SmbServer;
 use crate::stop::Stop;
 use crate::sync::Arc;
 use crate::worker::{Message, Worker};
@@ -28,8 +29,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use weir_catalog::Catalog;
-use weir_control::config::{NamespaceDurability, RpcbindMode, ServerConfig};
+use weir_catalog::{Catalog, Snapshot};
+use weir_control::config::{NamespaceDurability, RpcbindMode, ServerConfig, SmbSigning};
 use weir_control::http::{self, ControlState};
 use weir_control::plane::{Plane, PlaneError};
 use weir_core::HandleKey;
@@ -78,6 +79,7 @@ pub struct Server {
     engine: Arc<Engine>,
     catalog: Arc<Catalog>,
     addresses: Vec<SocketAddr>,
+    smb_addresses: Vec<SocketAddr>,
     api: Vec<TcpListener>,
     stop: Stop,
     acceptor: JoinHandle<()>,
@@ -99,8 +101,17 @@ impl Server {
 
     /// Begins to serve with what is open already.
     fn start_bound(config: &ServerConfig, bound: Bound) -> Result<Self, ServeError> {
-        let Bound { catalog, listeners, addresses, services, sockets, portmap, api, descriptors } =
-            bound;
+        let Bound {
+            catalog,
+            listeners,
+            addresses,
+            smb_addresses,
+            services,
+            sockets,
+            portmap,
+            api,
+            descriptors,
+        } = bound;
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
         let clock = SystemClock::start();
@@ -112,23 +123,15 @@ impl Server {
             }
         };
         let manager = nlm.as_ref().map(|(nlm, _)| Arc::clone(nlm));
-        let around = Around { clock, portmap, locks, nlm: manager };
+        let smb = SmbServer::new(Arc::clone(&catalog), config.smb_signing == SmbSigning::Required);
+        let smb = Arc::new(smb.map_err(std::io::Error::other)?);
+        let around = Around { clock, portmap, locks, nlm: manager, smb };
         let engine = Arc::new(engine(config, descriptors, &catalog, &inboxes, around)?);
-        for there in catalog.snapshot().filesystems().iter().filter(|it| it.is_overcommitted()) {
-            let directory = there.directory.display();
-            tracing::warn!(%directory, "contracts on this file system commit more than its measured capacity: see `weir capacity`");
-        }
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
             tracing::warn!("some volumes are not served");
         }
         let snapshot = catalog.snapshot();
-        let there = |name: &String| snapshot.volume_named(name).is_some();
-        for name in config.metrics_histograms.iter().filter(|name| !there(name)) {
-            tracing::warn!(
-                volume = %name,
-                "metrics.histograms names a volume that does not exist: it will have histograms once it is created"
-            );
-        }
+        warn_of(config, &snapshot);
         let registration = match config.rpcbind {
             RpcbindMode::Register => Some(Registration::make(services.entries())?),
             RpcbindMode::Off | RpcbindMode::Serve => None,
@@ -155,6 +158,7 @@ impl Server {
             engine,
             catalog,
             addresses,
+            smb_addresses,
             api,
             stop,
             acceptor,
@@ -175,6 +179,12 @@ impl Server {
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The addresses that SMB is served on, with the ports the kernel chose.
+    #[must_use]
+    pub fn smb_addresses(&self) -> &[SocketAddr] {
+        &self.smb_addresses
     }
 
     /// The data plane, for the code that decides what it serves.
@@ -213,6 +223,9 @@ impl Server {
             ControlState::open(catalog, self.plane(), addresses, config.namespace_durability);
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
+        }
+        for address in &self.smb_addresses {
+            tracing::info!(%address, "serving SMB 3.1.1");
         }
         if config.rpcbind == RpcbindMode::Off {
             tracing::info!(
@@ -263,12 +276,28 @@ fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// Says in the log what an operator should know of the catalogue.
+fn warn_of(config: &ServerConfig, snapshot: &Snapshot) {
+    for there in snapshot.filesystems().iter().filter(|it| it.is_overcommitted()) {
+        let directory = there.directory.display();
+        tracing::warn!(%directory, "contracts on this file system commit more than its measured capacity: see `weir capacity`");
+    }
+    let there = |name: &String| snapshot.volume_named(name).is_some();
+    for name in config.metrics_histograms.iter().filter(|name| !there(name)) {
+        tracing::warn!(
+            volume = %name,
+            "metrics.histograms names a volume that does not exist: it will have histograms once it is created"
+        );
+    }
+}
+
 /// The parts of the engine that are there before it.
 struct Around {
     clock: SystemClock,
     portmap: Portmap,
     locks: Arc<Locks>,
     nlm: Option<Arc<Nlm>>,
+    smb: Arc<SmbServer>,
 }
 
 fn engine(
@@ -276,7 +305,7 @@ fn engine(
     descriptors: usize,
     catalog: &Arc<Catalog>,
     inboxes: &[Arc<Inbox<Message>>],
-    Around { clock, portmap, locks, nlm }: Around,
+    Around { clock, portmap, locks, nlm, smb }: Around,
 ) -> Result<Engine, ServeError> {
     let verifier = random()?;
     let settings = StoreSettings {
@@ -300,7 +329,8 @@ fn engine(
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let credits = catalog.credits()?;
     let credit_store = CreditStore::new(Arc::clone(catalog));
-    let environment = Environment { clock, groups, portmap, locks, nlm, credits, credit_store };
+    let environment =
+        Environment { clock, groups, portmap, locks, nlm, smb, credits, credit_store };
     Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, environment))
 }
 

@@ -44,6 +44,7 @@ impl Bed {
             pool,
             quota_bytes: 64 * GIB,
             terms: Terms { iops, ..Terms::default() },
+            ..NewVolume::default()
         };
         catalog.create_volume(&volume, Mode::Commit).unwrap();
         bed

@@ -48,6 +48,19 @@ fn refused_calls_fail() {
     std::fs::write(place.path().join("file"), "text").unwrap();
     std::fs::rename(place.path().join("file"), place.path().join("other")).unwrap();
     assert_eq!(std::fs::read(place.path().join("other")).unwrap(), b"text");
+    // Details, holes, and a name that is not to replace another.
+    let (file, new) = (place.path().join("other"), place.path().join("new"));
+    let (cwd, name, none) = (rustix::fs::CWD, "user.weir.dos", rustix::fs::XattrFlags::empty());
+    rustix::fs::renameat_with(cwd, &file, cwd, &new, rustix::fs::RenameFlags::NOREPLACE).unwrap();
+    std::fs::rename(&new, &file).unwrap();
+    let data = std::fs::File::options().write(true).open(&file).unwrap();
+    rustix::fs::fsetxattr(&data, name, b"1", none).unwrap();
+    assert_eq!(rustix::fs::fgetxattr(&data, name, &mut [0; 9]), Ok(1));
+    rustix::fs::fremovexattr(&data, name).unwrap();
+    let hole = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(&data, hole, 0, 4096).unwrap();
+    assert_eq!(rustix::fs::seek(&data, rustix::fs::SeekFrom::Hole(0)), Ok(0));
+    data.metadata().unwrap().created().unwrap();
     // Of the requests to a file system only the one for a file's map.
     let file = std::fs::File::open(place.path().join("other")).unwrap();
     let flags = rustix::fs::ioctl_getflags(&file);

@@ -35,6 +35,7 @@ use crate::inbox::Inbox;
 use crate::session::rpc::drc::Clients;
 use crate::session::rpc::nlm::Nlm;
 use crate::session::rpc::rpcbind::Portmap;
+use crate::session::smb::SmbServer;
 use crate::session::{Locks, Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
 use crate::worker::{GateEntry, Message};
@@ -80,6 +81,8 @@ pub(crate) struct Environment {
     pub(crate) locks: Arc<Locks>,
     /// The lock manager, where there is one.
     pub(crate) nlm: Option<Arc<Nlm>>,
+    /// The state that SMB sessions share.
+    pub(crate) smb: Arc<SmbServer>,
     /// The credits of volumes that an earlier process saved, and their store.
     pub(crate) credits: Credits,
     pub(crate) credit_store: CreditStore,
@@ -98,6 +101,8 @@ pub(crate) struct Engine {
     pub(crate) locks: Arc<Locks>,
     /// The lock manager, where there is one.
     pub(crate) nlm: Option<Arc<Nlm>>,
+    /// The state that SMB sessions share.
+    pub(crate) smb: Arc<SmbServer>,
     pub(crate) admission: Admission,
     pub(crate) credit_store: CreditStore,
     /// Silence after which a peer is asked whether it is still there.
@@ -123,7 +128,7 @@ impl Engine {
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox<Message>>],
-        Environment { clock, groups, portmap, locks, nlm, credits, credit_store }: Environment,
+        Environment { clock, groups, portmap, locks, nlm, smb, credits, credit_store }: Environment,
     ) -> Self {
         // The seed is the same in the next process, which must recognize calls that are sent again.
         let seed = keys.derive("duplicate request cache");
@@ -137,6 +142,7 @@ impl Engine {
             groups,
             locks,
             nlm,
+            smb,
             admission: Admission::new(bounds.connections_max, bounds.connections_per_client_max),
             credit_store,
             keepalive: bounds.keepalive,
@@ -277,7 +283,6 @@ impl Engine {
         for opened in self.open_all(snapshot, &missing) {
             match opened {
                 Ok(served) => {
-                    self.locks.volume_opened(served.volume.id);
                     new.insert(served);
                 }
                 Err(error) => {

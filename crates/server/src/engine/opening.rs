@@ -86,7 +86,8 @@ impl Engine {
         let histograms = self.settings.histograms.contains(&config.name);
         let stats = Stats::new(self.workers.count(), histograms);
         let workers = Arc::clone(&self.workers);
-        let volume = Arc::new(ServedVolume::new(config.id, store, gate, stats, workers));
+        let locks = Arc::clone(&self.locks);
+        let volume = Arc::new(ServedVolume::new(config.id, store, gate, stats, workers, locks));
         Ok(Served { volume, nfs, config: Arc::clone(config) })
     }
 }

@@ -147,7 +147,6 @@ impl Permit {
 
     /// Ends an operation within a request now, and has the gate polled if requests wait that may go
     /// sooner. The reply of the request stands for it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will end so"))]
     pub(crate) fn end(self, moved: u64, ok: bool) {
         let Some(now) = self.volume().map(|volume| volume.clock().now()) else { return };
         let ended = Ended { moved, ok, replied: false, woken: None };

@@ -60,6 +60,11 @@ impl ServedSet {
         self.by_id(self.snapshot.volume_named(name)?.id)
     }
 
+    /// The catalogue's snapshot.
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
     /// The volumes that are new since `old`, or whose catalogue entry differs.
     pub(crate) fn changed_since<'a>(&'a self, old: &'a Self) -> impl Iterator<Item = &'a Served> {
         let same = |served: &Served| {

@@ -36,7 +36,7 @@ struct Block {
     write_ops: AtomicU64,
     write_bytes: AtomicU64,
     /// Every operation that was answered, by its index.
-    operations: [Operation; OpName::COUNT],
+    operations: Operations,
     delayed_ops: AtomicU64,
     wait_nanos: AtomicU64,
     latency_nanos: AtomicU64,
@@ -64,6 +64,15 @@ struct Block {
     /// The largest request since the last multiple of 2^[`LARGEST_SHIFT`] ns, and before that.
     largest: AtomicU64,
     largest_before: AtomicU64,
+}
+
+/// The counters of every operation, by its index.
+struct Operations([Operation; OpName::COUNT]);
+
+impl Default for Operations {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Operation::default()))
+    }
 }
 
 /// The requests of one operation that were answered, and those of them with an error status.
@@ -261,7 +270,7 @@ impl Stats {
         let (protocol, operation) = (op.protocol(), op.name());
         let mut count = OperationCount { protocol, operation, answered: 0, failed: 0 };
         let blocks = self.blocks.iter().filter_map(OnceLock::get);
-        for operation in blocks.filter_map(|block| block.operations.get(op.index())) {
+        for operation in blocks.filter_map(|block| block.operations.0.get(op.index())) {
             count.answered += get(&operation.answered);
             count.failed += get(&operation.failed);
         }
@@ -271,7 +280,7 @@ impl Stats {
     /// Operations that were answered.
     pub(crate) fn operations(&self) -> u64 {
         let blocks = self.blocks.iter().filter_map(OnceLock::get);
-        let operations = blocks.flat_map(|block| &block.operations);
+        let operations = blocks.flat_map(|block| &block.operations.0);
         operations.map(|operation| get(&operation.answered)).sum()
     }
 
@@ -308,7 +317,7 @@ impl Block {
     }
 
     fn answered(&self, op: OpName, ok: bool) {
-        if let Some(operation) = self.operations.get(op.index()) {
+        if let Some(operation) = self.operations.0.get(op.index()) {
             bump(&operation.answered, 1);
             if !ok {
                 bump(&operation.failed, 1);

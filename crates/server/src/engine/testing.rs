@@ -4,6 +4,7 @@ use super::stats::Stats;
 use super::{ServedVolume, Workers};
 use crate::clock::SystemClock;
 use crate::conn_id::ConnId;
+use crate::locks::LockDoor;
 use crate::op_name::OpName;
 use crate::session::rpc::drc::Fingerprints;
 use crate::session::{Job, RpcJob, nfs_view};
@@ -33,7 +34,8 @@ pub(crate) fn served_by(
     gate: VolumeGate,
 ) -> ServedVolume {
     let stats = Stats::new(workers.count().max(1), false);
-    ServedVolume::new(gate.id(), store, gate, stats, Arc::clone(workers))
+    let locks = Arc::new(LockDoor::new(weir_state::Limits::SERVER));
+    ServedVolume::new(gate.id(), store, gate, stats, Arc::clone(workers), locks)
 }
 
 /// The store of a volume in `directory`, which does not exist yet.

@@ -4,7 +4,8 @@ use super::Workers;
 use super::stats::Stats;
 use crate::clock::SystemClock;
 use crate::gate::Charged;
-use crate::session::NfsView;
+use crate::locks::VolumeFilters;
+use crate::session::{Locks, NfsView};
 use crate::sync::{Arc, AtomicU64};
 use crate::worker::VolumeGate;
 use weir_catalog::Volume;
@@ -20,6 +21,10 @@ pub(crate) struct ServedVolume {
     pub(crate) store: VolumeStore,
     pub(crate) gate: Arc<VolumeGate>,
     pub(crate) stats: Stats,
+    /// The locks of all volumes.
+    pub(crate) locks: Arc<Locks>,
+    /// Which files locks or deny modes may stand on.
+    pub(crate) filters: Arc<VolumeFilters>,
     /// The workers, one of which polls the gate.
     pub(crate) workers: Arc<Workers>,
     /// Operations that it had answered when it was last examined for being idle.
@@ -27,16 +32,18 @@ pub(crate) struct ServedVolume {
 }
 
 impl ServedVolume {
-    /// A volume that no client has used yet.
+    /// A volume that no client has used yet. Its table among `locks` begins.
     pub(super) fn new(
         id: VolumeId,
         store: VolumeStore,
         gate: VolumeGate,
         stats: Stats,
         workers: Arc<Workers>,
+        locks: Arc<Locks>,
     ) -> Self {
+        let filters = locks.volume_opened(id);
         let (gate, operations_seen) = (Arc::new(gate), AtomicU64::new(0));
-        Self { id, store, gate, stats, workers, operations_seen }
+        Self { id, store, gate, stats, locks, filters, workers, operations_seen }
     }
 
     /// The clock of the server.

@@ -2,18 +2,40 @@
 //! turn, and then tries the mutex.
 
 use super::calls::{Calls, Line};
-use crate::sync::{Arc, Mutex, MutexGuard, lock, try_lock};
+use super::filter::{Filters, VolumeFilters};
+use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, fence, lock, try_lock};
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::task::Poll;
+use std::ops::{Deref, DerefMut};
+use std::task::{Poll, Waker};
 use weir_core::VolumeId;
 use weir_state::{File, Limits, Tables};
 
 /// The locks as threads see them. `W` is a request that waits for a lock.
 pub(crate) struct LockDoor<W> {
     tables: Mutex<Tables<W>>,
+    /// The workers' requests that found the tables in use.
+    turned_away: TurnedAway,
+    filters: Filters,
     calls: Mutex<Calls>,
 }
+
+/// The tables, locked.
+pub(crate) struct LockedTables<'a, W> {
+    // The order of the fields counts: the tables are unlocked before the requests are woken.
+    tables: MutexGuard<'a, Tables<W>>,
+    _wake: Wake<'a>,
+}
+
+/// Requests that found the tables in use, and try again when they are free.
+#[derive(Default)]
+struct TurnedAway {
+    any: AtomicBool,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+/// Wakes the requests that were turned away when this is dropped.
+struct Wake<'a>(&'a TurnedAway);
 
 /// A call under way, which has its place among the others until this value is dropped.
 pub(crate) struct LockCall<W> {
@@ -26,7 +48,9 @@ pub(crate) struct LockCall<W> {
 impl<W> LockDoor<W> {
     /// No locks: no volume is open yet.
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { tables: Mutex::new(Tables::new(limits)), calls: Mutex::default() }
+        let filters = Filters::default();
+        let tables = Mutex::new(Tables::new(limits).watched_by(Box::new(filters.clone())));
+        Self { tables, turned_away: TurnedAway::default(), filters, calls: Mutex::default() }
     }
 
     /// Begins a call from `address`, about `file` if it is about one, after the calls from there
@@ -42,23 +66,77 @@ impl<W> LockDoor<W> {
     }
 
     /// The tables, after other threads. Not for workers.
-    pub(crate) fn tables(&self) -> MutexGuard<'_, Tables<W>> {
-        lock(&self.tables)
+    pub(crate) fn tables(&self) -> LockedTables<'_, W> {
+        self.locked(lock(&self.tables))
     }
 
     /// The tables, unless another thread has them.
-    pub(crate) fn try_tables(&self) -> Option<MutexGuard<'_, Tables<W>>> {
-        try_lock(&self.tables)
+    pub(crate) fn try_tables(&self) -> Option<LockedTables<'_, W>> {
+        Some(self.locked(try_lock(&self.tables)?))
     }
 
-    /// A volume is served from now on.
-    pub(crate) fn volume_opened(&self, volume: VolumeId) {
+    /// The tables, once they are free: for requests that a worker carries out. They must not be
+    /// held across an await.
+    pub(crate) async fn tables_when_free(&self) -> LockedTables<'_, W> {
+        poll_fn(|cx| match self.try_tables() {
+            Some(tables) => Poll::Ready(tables),
+            None => {
+                self.turned_away.add(cx.waker());
+                // The holder may have looked for requests to wake just before.
+                self.try_tables().map_or(Poll::Pending, Poll::Ready)
+            }
+        })
+        .await
+    }
+
+    fn locked<'a>(&'a self, tables: MutexGuard<'a, Tables<W>>) -> LockedTables<'a, W> {
+        LockedTables { tables, _wake: Wake(&self.turned_away) }
+    }
+
+    /// A volume is served from now on. Gives its filters.
+    pub(crate) fn volume_opened(&self, volume: VolumeId) -> Arc<VolumeFilters> {
         self.tables().open(volume);
+        self.filters.open(volume)
     }
 
     /// A volume is gone, and all locks in it.
     pub(crate) fn volume_gone(&self, volume: VolumeId) {
         self.tables().close(volume);
+        self.filters.close(volume);
+    }
+}
+
+impl TurnedAway {
+    fn add(&self, waker: &Waker) {
+        let mut wakers = lock(&self.wakers);
+        wakers.push(waker.clone());
+        self.any.store(true, Ordering::Relaxed);
+        // Either the next look at the tables finds them free, or their holder sees the flag.
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl Drop for Wake<'_> {
+    fn drop(&mut self) {
+        fence(Ordering::SeqCst);
+        if self.0.any.load(Ordering::Relaxed) {
+            let mut wakers = lock(&self.0.wakers);
+            self.0.any.store(false, Ordering::Relaxed);
+            std::mem::take(&mut *wakers).into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl<W> Deref for LockedTables<'_, W> {
+    type Target = Tables<W>;
+    fn deref(&self) -> &Tables<W> {
+        &self.tables
+    }
+}
+
+impl<W> DerefMut for LockedTables<'_, W> {
+    fn deref_mut(&mut self) -> &mut Tables<W> {
+        &mut self.tables
     }
 }
 
@@ -80,5 +158,40 @@ impl<W> Drop for LockCall<W> {
         if let Some(next) = next {
             next.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Context;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_request_that_found_the_tables_in_use_is_woken_when_they_are_free() {
+        let door = LockDoor::<()>::new(Limits::SERVER);
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut cx = Context::from_waker(&waker);
+        let mut request = pin!(door.tables_when_free());
+        let holder = door.tables();
+        assert!(request.as_mut().poll(&mut cx).is_pending());
+        assert!(door.try_tables().is_none());
+        drop(holder);
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert!(request.as_mut().poll(&mut cx).is_ready());
+        drop(door.tables());
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1, "nobody waits any more");
     }
 }

@@ -10,5 +10,7 @@
 
 mod calls;
 mod door;
+mod filter;
 
-pub(crate) use door::{LockCall, LockDoor};
+pub(crate) use door::{LockCall, LockDoor, LockedTables};
+pub(crate) use filter::VolumeFilters;

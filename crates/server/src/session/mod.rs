@@ -9,6 +9,7 @@
 //! gate's; the order of work, which is the worker's.
 
 pub(crate) mod rpc;
+pub(crate) mod smb;
 #[cfg(test)]
 mod toy;
 
@@ -18,8 +19,9 @@ use crate::conn_id::ConnId;
 use crate::engine::{Engine, ServedVolume, View};
 use crate::locks::LockDoor;
 use crate::sync::Arc;
-use crate::worker::{Buffers, Permits, Request};
+use crate::worker::{Buffers, IoGenerations, Permits, Request, Unparked};
 use rpc::{FrameError, NlmWaiter, RecentCredentials, RpcSession, RpcUnanswered};
+use smb::{SmbError, SmbJob, SmbSession, SmbUnanswered, SmbWaiter};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::Range;
@@ -34,6 +36,8 @@ use weir_state::Grant;
 pub(crate) enum Protocol {
     /// ONC RPC with record marking (RFC 5531 §11).
     Rpc,
+    /// SMB over TCP (MS-SMB2 §2.1).
+    Smb,
     /// The protocol for tests.
     #[cfg(test)]
     Toy,
@@ -43,6 +47,8 @@ pub(crate) enum Protocol {
 pub(crate) enum Session {
     /// NFS, NFSACL, MOUNT, NLM, NSM and rpcbind.
     Rpc(RpcSession),
+    /// SMB 3.1.1. Boxed, because most connections are of RPC.
+    Smb(Box<SmbSession>),
     #[cfg(test)]
     Toy(toy::ToySession),
 }
@@ -67,6 +73,8 @@ pub(crate) enum ProtocolError {
     Record(#[from] FrameError),
     #[error("not an RPC call")]
     NotACall,
+    #[error(transparent)]
+    Smb(#[from] SmbError),
     #[cfg(test)]
     #[error("the line is too long")]
     LongLine,
@@ -88,6 +96,11 @@ pub(crate) struct Cx<'a> {
     pub(crate) common: &'a mut Common,
     pub(crate) connection: ConnId,
     pub(crate) socket: &'a TcpStream,
+    pub(crate) unparked: &'a Unparked,
+    /// Data operations under way on the worker.
+    pub(crate) io: &'a IoGenerations,
+    /// Bytes of the connection's requests that wait at gates.
+    pub(crate) parked: u64,
     /// The peer's address, in its IPv4 form where it has one.
     pub(crate) peer: IpAddr,
     pub(crate) now: Mono,
@@ -101,9 +114,9 @@ pub(crate) enum Begun {
     Nothing,
     /// This reply is to be sent.
     Reply(Vec<u8>),
-    /// The reply is to be sent once it is there, as [`Prepared::Reply`]. The session bounds
-    /// how many replies are awaited.
-    Await(Preparation),
+    /// The reply is to be sent once it is there, as [`Prepared::Reply`]; `holds` bytes are held
+    /// until then. The session bounds how many replies are awaited.
+    Await { reply: Preparation, holds: usize },
     /// This request is to go through the gate of its volume.
     Request(Request),
     /// Something has to be found out before the request can be admitted.
@@ -121,6 +134,15 @@ pub(crate) enum Prepared {
     Refuse(Request, Vec<u8>),
     /// This reply is to be sent: the record was no request of a volume.
     Reply(Vec<u8>),
+    /// Nothing is to be sent.
+    Nothing,
+}
+
+impl Prepared {
+    /// The end of the preparation of a reply, if there is one.
+    pub(crate) fn of(reply: Option<Vec<u8>>) -> Self {
+        reply.map_or(Self::Nothing, Self::Reply)
+    }
 }
 
 /// The surroundings of an operation that starts.
@@ -129,8 +151,9 @@ pub(crate) struct Start<'a> {
     pub(crate) class: OpClass,
     /// An empty buffer for the reply.
     pub(crate) reply: Vec<u8>,
+    /// Data operations under way on the worker.
+    pub(crate) io: &'a IoGenerations,
     /// The way to permits for further operations of the same request.
-    #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will ask so"))]
     pub(crate) permits: &'a dyn Fn() -> Permits,
 }
 
@@ -147,6 +170,7 @@ pub(crate) struct Outcome {
 /// An operation that is carried out.
 pub(crate) enum Operation {
     Rpc(Pin<Box<dyn Future<Output = rpc::Served>>>),
+    Smb(Pin<Box<dyn Future<Output = Outcome>>>),
     #[cfg(test)]
     Toy(Pin<Box<dyn Future<Output = Outcome>>>),
 }
@@ -157,6 +181,7 @@ impl Future for Operation {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         match self.get_mut() {
             Self::Rpc(served) => served.as_mut().poll(cx).map(Outcome::from),
+            Self::Smb(outcome) => outcome.as_mut().poll(cx),
             #[cfg(test)]
             Self::Toy(outcome) => outcome.as_mut().poll(cx),
         }
@@ -167,6 +192,7 @@ impl Future for Operation {
 pub(crate) enum Job {
     /// Boxed, so that a request is small: it is moved at each step of its way.
     Rpc(Box<RpcJob>),
+    Smb(Box<SmbJob>),
     #[cfg(test)]
     Toy(toy::ToyJob),
 }
@@ -174,6 +200,7 @@ pub(crate) enum Job {
 /// The part of a request that is left while its operation is carried out.
 pub(crate) enum Unanswered {
     Rpc(RpcUnanswered),
+    Smb(SmbUnanswered),
     #[cfg(test)]
     Toy(toy::ToyUnanswered),
 }
@@ -185,6 +212,8 @@ pub(crate) type Locks = LockDoor<Waiter>;
 pub(crate) enum Waiter {
     /// The lock thread calls the client back.
     Nlm(NlmWaiter),
+    /// The operation that waits goes on.
+    Smb(SmbWaiter),
     /// A call to the client goes out on its connection.
     #[cfg(test)]
     Toy(toy::ToyWaiter),
@@ -196,6 +225,7 @@ pub(crate) fn tell(grants: Vec<Grant<Waiter>>) {
     for Grant { id, ask, waiter } in grants {
         match waiter {
             Waiter::Nlm(waiter) => waiter.granted(id, &ask),
+            Waiter::Smb(waiter) => waiter.granted(),
             #[cfg(test)]
             Waiter::Toy(waiter) => waiter.granted(id),
         }
@@ -207,6 +237,7 @@ impl Session {
     pub(crate) fn new(protocol: Protocol, engine: &Engine, peer: SocketAddr) -> Self {
         match protocol {
             Protocol::Rpc => Self::Rpc(RpcSession::new(engine, peer.ip())),
+            Protocol::Smb => Self::Smb(Box::new(SmbSession::new(&engine.smb))),
             #[cfg(test)]
             Protocol::Toy => Self::Toy(toy::ToySession::new(peer.ip())),
         }
@@ -225,6 +256,7 @@ impl Session {
     pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Frame, ProtocolError> {
         match self {
             Self::Rpc(session) => session.next(bytes),
+            Self::Smb(_) => SmbSession::next(bytes),
             #[cfg(test)]
             Self::Toy(_) => toy::ToySession::next(bytes),
         }
@@ -234,6 +266,7 @@ impl Session {
     pub(crate) fn held(&self) -> usize {
         match self {
             Self::Rpc(session) => session.held(),
+            Self::Smb(_) => 0,
             #[cfg(test)]
             Self::Toy(_) => 0,
         }
@@ -247,6 +280,7 @@ impl Session {
     pub(crate) fn begin(&mut self, cx: Cx<'_>, record: Shared) -> Result<Begun, ProtocolError> {
         match self {
             Self::Rpc(session) => session.begin(cx, record),
+            Self::Smb(session) => session.begin(cx, &record),
             #[cfg(test)]
             Self::Toy(session) => Ok(session.begin(cx, &record)),
         }
@@ -254,36 +288,67 @@ impl Session {
 
     /// Notes that `request` has to wait at its gate. False if the request is to be dropped, because
     /// the same is under way.
-    pub(crate) fn waits(&self, request: &mut Request) -> bool {
+    pub(crate) fn waits(&mut self, request: &mut Request, now: Mono) -> bool {
         let (class, connection) = (request.class, request.connection);
         match (self, &mut request.job) {
             (Self::Rpc(session), Job::Rpc(job)) => session.waits(job, class, connection),
-            #[cfg(test)]
+            (Self::Smb(session), Job::Smb(job)) => {
+                session.waits(job, now);
+                true
+            }
             _ => true,
         }
     }
 
     /// Notes that an operation has to wait for the disk.
-    pub(crate) fn under_way(&self, rest: &mut Unanswered, connection: ConnId) {
+    pub(crate) fn under_way(&mut self, rest: &mut Unanswered, connection: ConnId, now: Mono) {
         match (self, rest) {
             (Self::Rpc(session), Unanswered::Rpc(rest)) => session.under_way(rest, connection),
-            #[cfg(test)]
+            (Self::Smb(session), Unanswered::Smb(rest)) => session.under_way(rest, now),
             _ => {}
         }
     }
 
-    /// The connection is gone. The client `took_all` replies if it closed in an orderly way.
+    /// Time at which the session wants to [act](Self::ring) although its client sends nothing.
+    pub(crate) fn alarm(&self) -> Option<Mono> {
+        match self {
+            Self::Rpc(_) => None,
+            Self::Smb(session) => session.alarm(),
+            #[cfg(test)]
+            Self::Toy(_) => None,
+        }
+    }
+
+    /// The records that the session sends because its alarm is due.
+    pub(crate) fn ring(&mut self, now: Mono) -> Vec<Vec<u8>> {
+        match self {
+            Self::Rpc(_) => Vec::new(),
+            Self::Smb(session) => session.ring(now),
+            #[cfg(test)]
+            Self::Toy(_) => Vec::new(),
+        }
+    }
+
+    /// The connection is gone. The client `took_all` replies if it closed in an orderly way. Gives
+    /// what is left to be done for it.
     pub(crate) fn close(
         self,
         engine: &Engine,
         view: &mut View,
         connection: ConnId,
         took_all: bool,
-    ) {
+    ) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
         match self {
-            Self::Rpc(session) => session.close(engine, view, connection, took_all),
+            Self::Rpc(session) => {
+                session.close(engine, view, connection, took_all);
+                None
+            }
+            Self::Smb(session) => session.close(view),
             #[cfg(test)]
-            Self::Toy(session) => session.close(engine, connection),
+            Self::Toy(session) => {
+                session.close(engine, connection);
+                None
+            }
         }
     }
 }
@@ -294,6 +359,7 @@ impl Job {
     pub(crate) fn begin(&mut self) -> bool {
         match self {
             Self::Rpc(job) => job.begin(),
+            Self::Smb(job) => job.begin(),
             #[cfg(test)]
             Self::Toy(_) => true,
         }
@@ -303,6 +369,7 @@ impl Job {
     pub(crate) fn file(&self, class: OpClass) -> Option<&ObjectKey> {
         match self {
             Self::Rpc(job) => job.file(class),
+            Self::Smb(job) => job.file(),
             #[cfg(test)]
             Self::Toy(job) => job.file(),
         }
@@ -312,6 +379,7 @@ impl Job {
     pub(crate) fn detach(&mut self) {
         match self {
             Self::Rpc(job) => job.detach(),
+            Self::Smb(job) => job.detach(),
             #[cfg(test)]
             Self::Toy(_) => {}
         }
@@ -321,6 +389,7 @@ impl Job {
     pub(crate) fn pinned(&self) -> usize {
         match self {
             Self::Rpc(job) => job.pinned(),
+            Self::Smb(job) => job.pinned(),
             #[cfg(test)]
             Self::Toy(_) => 0,
         }
@@ -330,6 +399,7 @@ impl Job {
     pub(crate) fn reply_room(&self, class: OpClass, cost: Cost) -> usize {
         match self {
             Self::Rpc(_) => rpc::reply_room(class, cost),
+            Self::Smb(job) => job.reply_room(),
             #[cfg(test)]
             Self::Toy(_) => 0,
         }
@@ -339,6 +409,7 @@ impl Job {
     pub(crate) fn held_bytes(&self, class: OpClass, cost: Cost) -> usize {
         match self {
             Self::Rpc(job) => job.held_bytes(class, cost),
+            Self::Smb(job) => job.held_bytes(),
             #[cfg(test)]
             Self::Toy(job) => job.held_bytes(),
         }
@@ -352,6 +423,10 @@ impl Job {
                 let (operation, rest) = job.start(start);
                 (operation, Unanswered::Rpc(rest))
             }
+            Self::Smb(job) => {
+                let (operation, rest) = job.start(start);
+                (operation, Unanswered::Smb(rest))
+            }
             #[cfg(test)]
             Self::Toy(job) => (job.start(&start), Unanswered::Toy(toy::ToyUnanswered)),
         }
@@ -362,6 +437,7 @@ impl Job {
     pub(crate) fn busy(&self) -> Vec<u8> {
         match self {
             Self::Rpc(job) => job.busy(),
+            Self::Smb(job) => job.busy(),
             #[cfg(test)]
             Self::Toy(_) => b"error busy\n".to_vec(),
         }
@@ -371,6 +447,7 @@ impl Job {
     pub(crate) fn refused(self) -> Unanswered {
         match self {
             Self::Rpc(job) => Unanswered::Rpc(job.refused()),
+            Self::Smb(job) => Unanswered::Smb(job.refused()),
             #[cfg(test)]
             Self::Toy(_) => Unanswered::Toy(toy::ToyUnanswered),
         }
@@ -378,6 +455,17 @@ impl Job {
 }
 
 impl Unanswered {
+    /// Is the request a data operation from its beginning to its end, as far as locks wait for it?
+    /// An operation of SMB says so itself for its parts, because it can wait for others to end.
+    pub(crate) fn enters_as_a_whole(&self) -> bool {
+        match self {
+            Self::Rpc(_) => true,
+            Self::Smb(_) => false,
+            #[cfg(test)]
+            Self::Toy(_) => true,
+        }
+    }
+
     /// The request, which came on `connection`, is answered by `reply`. Gives the other connections
     /// that want the reply too.
     pub(crate) fn answered(
@@ -389,6 +477,7 @@ impl Unanswered {
     ) -> Vec<ConnId> {
         match self {
             Self::Rpc(rest) => rest.answered(volume.id, connection, reply, now),
+            Self::Smb(_) => Vec::new(),
             #[cfg(test)]
             Self::Toy(_) => Vec::new(),
         }

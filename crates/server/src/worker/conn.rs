@@ -38,6 +38,8 @@ pub(super) struct Conn {
     pub(super) stopped: Option<VolumeId>,
     /// Time at which bytes were last received.
     pub(super) active: Mono,
+    /// Time of the alarm that is set for the session.
+    pub(super) alarm: Option<Mono>,
     /// The events that epoll watches for now.
     pub(super) interest: EventFlags,
     /// The connection is on the worker's list of connections to tidy.
@@ -68,6 +70,7 @@ impl Conn {
             parked: Parked { of: HashMap::new(), bytes: origin.count_parked(0) },
             stopped: None,
             active: now,
+            alarm: None,
             interest: EventFlags::IN,
             dirty: false,
             half_closed: false,
@@ -135,6 +138,11 @@ impl Parked {
     /// The volumes at whose gates requests wait.
     pub(super) fn volumes(&self) -> impl Iterator<Item = VolumeId> {
         self.of.keys().copied()
+    }
+
+    /// Bytes of memory that the requests hold.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.amount() as u64
     }
 
     /// Does no request wait?

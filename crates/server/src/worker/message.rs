@@ -1,5 +1,6 @@
 //! The messages that other threads send to a worker.
 
+use super::io::Token;
 use super::{Released, VolumeGate};
 use crate::admission::Eviction;
 use crate::session::Session;
@@ -27,6 +28,8 @@ pub(crate) enum Message {
     Send(u64, Vec<u8>),
     /// Close one connection of this origin, if there is one that is idle.
     Evict(Arc<Eviction>),
+    /// End the generation of data operations, and drop this once all that began have ended.
+    Barrier(Token),
     /// Drop this, as a sign of life.
     RollCall(mpsc::Sender<()>),
     /// Finish what is in flight and leave, at the latest after this long.

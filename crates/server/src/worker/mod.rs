@@ -3,9 +3,11 @@
 //! A request that needs no waiting never leaves the thread it came to. What does wait is plain
 //! data at a gate, or a future whose waker posts to the worker's inbox.
 
+mod alarms;
 mod buffers;
 mod conn;
 mod gates;
+mod io;
 mod latency;
 mod lent;
 mod load;
@@ -29,8 +31,9 @@ mod testing;
 mod tests;
 
 pub(crate) use buffers::Buffers;
+pub(crate) use io::{Barrier, IoGenerations, IoGuard};
 pub(crate) use message::Message;
-pub(crate) use part::Permits;
+pub(crate) use part::{NoPermit, Permits, Unparked};
 pub(crate) use request::{GateEntry, Request};
 pub(crate) use tasks::Tasks;
 
@@ -158,6 +161,7 @@ impl Worker {
         self.state.catch_up();
         self.park_parts();
         self.state.gates.poll_due(self.state.now);
+        self.ring();
         self.hand_out();
         self.state.round.requests_max = ROUND_REQUESTS_ORIGIN_MAX;
         self.tidy_dirty();
@@ -241,7 +245,9 @@ impl Worker {
         let sweep = self.has_to_sweep().then_some(self.sweep_at);
         // Nobody tells a worker that is to stop that no gate needs it any more.
         let look = self.drain_until.map(|end| end.min(self.state.now + DRAIN_LOOK));
-        let next = self.state.gates.next_deadline().into_iter().chain(look).chain(sweep);
+        let alarm = self.state.alarms.next();
+        let next = self.state.gates.next_deadline().into_iter().chain(alarm);
+        let next = next.chain(look).chain(sweep);
         let next = next.min()?;
         let now = self.state.engine.clock.now();
         if next <= now {
@@ -289,6 +295,7 @@ impl Worker {
                 Message::Resume(token) => self.resume(token),
                 Message::Send(token, record) => self.send(token, record),
                 Message::Evict(eviction) => self.evict(&eviction),
+                Message::Barrier(token) => self.state.io.end(&token),
                 Message::RollCall(absent) => drop(absent),
                 Message::Drain(grace) => self.drain(grace),
             }
@@ -442,6 +449,15 @@ impl Worker {
                 self.send(token, reply);
             } else {
                 self.state.engine.post(worker, Message::Send(token, reply));
+            }
+        }
+    }
+
+    /// Has the sessions whose time has come send what they owe their clients.
+    fn ring(&mut self) {
+        while let Some(token) = self.state.alarms.due(self.state.now) {
+            if let Some(conn) = find(&mut self.conns, token) {
+                self.state.ring(conn);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! [`InFlight`], so every path ends with both returned.
 
 use super::conn::Conn;
-use super::load::InFlight;
+use super::load::{ConnLoad, InFlight};
 use super::part::{Part, Permits};
 use super::request::{Admitted, GateEntry, Pending, Preparing, Request};
 use super::state::WorkerState;
@@ -16,17 +16,24 @@ use crate::engine::{Ended, Permit, ServedVolume, Settled, is_judged};
 use crate::gate::Room;
 use crate::session::{Outcome, Preparation, Prepared, Start, Unanswered};
 use crate::sync::Arc;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
+/// The work that a closed connection left to be done.
+pub(super) type Rest = Pin<Box<dyn Future<Output = ()>>>;
+
 impl WorkerState {
-    /// Prepares a request before it is admitted, or a reply before it is sent.
+    /// Prepares a request before it is admitted, or a reply before it is sent, for which `holds`
+    /// bytes are held.
     pub(super) fn prepare(
         &mut self,
         conn: &mut Conn,
         preparation: Preparation,
+        holds: usize,
         lookup: Option<Counted>,
     ) {
-        let in_flight = InFlight::new(&conn.load, 0);
+        let in_flight = InFlight::new(&conn.load, holds);
         let preparing = Preparing { connection: conn.id, in_flight, _lookup: lookup };
         if let Some((prepared, preparing)) = self.preparing.start(preparation, preparing, |_| {}) {
             self.prepared(conn, prepared, preparing);
@@ -40,6 +47,7 @@ impl WorkerState {
         match prepared {
             Prepared::Admit(request) => self.admit(conn, request),
             Prepared::Reply(reply) => conn.send.push(reply, &mut self.buffers),
+            Prepared::Nothing => {}
             Prepared::Refuse(mut request, reply) => {
                 // Else another connection of the client sent it too, and its turn came first.
                 if request.job.begin() {
@@ -62,13 +70,25 @@ impl WorkerState {
             admitted.permit.begin(cost, self.now);
             return self.start(conn, admitted);
         }
-        if !conn.session.waits(&mut request) {
+        if !conn.session.waits(&mut request, self.now) {
             // The reply to the request that it repeats will do for both.
             self.engine.counters.repetition_dropped();
             return self.poll_after_take_back(&request.volume.gate);
         }
         let room = Arc::clone(&conn.room);
         self.park(conn, request.into(), Some(room));
+    }
+
+    /// Carries out what a closed connection left to be done.
+    pub(super) fn clean_up(&mut self, load: &Rc<ConnLoad>, connection: ConnId, rest: Rest) {
+        let rest: Preparation = Box::pin(async move {
+            rest.await;
+            Prepared::Nothing
+        });
+        let in_flight = InFlight::new(load, 0);
+        let preparing = Preparing { connection, in_flight, _lookup: None };
+        // Nothing is to be done at its end, now or later.
+        drop(self.preparing.start(rest, preparing, |_| {}));
     }
 
     /// Parks an entry at the gate of its volume.
@@ -137,23 +157,30 @@ impl WorkerState {
         let cost = permit.cost();
         let in_flight = InFlight::new(&conn.load, job.held_bytes(class, cost));
         let reply = self.buffers.reply(job.reply_room(class, cost));
-        let permits = || Permits { connection, client, unparked: Rc::clone(&self.unparked) };
-        let (operation, rest) = job.start(Start { volume, class, reply, permits: &permits });
-        let pending = Pending { connection, permit, rest, in_flight, task: None, woken: None };
-        let (session, load) = (&conn.session, &conn.load);
+        let permits = || Permits { connection, client, unparked: self.unparked.clone() };
+        let (operation, rest) =
+            job.start(Start { volume, class, reply, io: &self.io, permits: &permits });
+        let (task, io, woken) = (None, None, None);
+        let pending = Pending { connection, permit, rest, in_flight, task, io, woken };
+        let (session, load) = (&mut conn.session, &conn.load);
+        let (io, now) = (&self.io, self.now);
         let waits = |pending: &mut Pending| {
             pending.task = Some(load.origin().count_task());
-            session.under_way(&mut pending.rest, connection);
+            pending.io = pending.rest.enters_as_a_whole().then(|| io.enter());
+            session.under_way(&mut pending.rest, connection, now);
         };
-        if let Some((outcome, pending)) = self.tasks.start(operation, pending, waits) {
-            self.finish(Some(conn), outcome, pending);
+        match self.tasks.start(operation, pending, waits) {
+            Some((outcome, pending)) => self.finish(Some(conn), outcome, pending),
+            None => self.set_alarm(conn),
         }
     }
 
     /// Settles an operation with its contract and queues its reply.
     pub(super) fn finish(&mut self, conn: Option<&mut Conn>, outcome: Outcome, pending: Pending) {
         let Outcome { reply, moved, ok } = outcome;
-        let Pending { connection, permit, rest, in_flight, woken, .. } = pending;
+        let Pending { connection, permit, rest, in_flight, woken, io, .. } = pending;
+        // A lock may be answered from here on: the data is read, or written.
+        drop(io);
         let ended = Ended { moved, ok, replied: conn.is_some(), woken };
         let Some(settled) = self.settle(permit, ended) else { return };
         if settled.poll {

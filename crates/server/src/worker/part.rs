@@ -29,7 +29,7 @@ pub(crate) enum NoPermit {
 }
 
 /// The parts that wait for their worker to park them.
-pub(super) type Unparked = Rc<RefCell<Vec<Part>>>;
+pub(crate) type Unparked = Rc<RefCell<Vec<Part>>>;
 
 /// The way of one request's operations to their permits.
 #[derive(Clone)]
@@ -40,12 +40,16 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
+    /// The way of a request of `client` on `connection`, whose worker parks its parts.
+    pub(crate) fn new(connection: ConnId, client: ClientKey, unparked: &Unparked) -> Self {
+        Self { connection, client, unparked: Rc::clone(unparked) }
+    }
+
     /// A permit for what is `asked` of `volume`, which reads or writes `file` if it names one. The
     /// operation has begun when the permit is here.
     ///
     /// # Errors
     /// [`NoPermit`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will ask so"))]
     pub(crate) async fn ask(
         &self,
         volume: &Arc<ServedVolume>,

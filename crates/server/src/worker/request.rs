@@ -1,5 +1,6 @@
 //! A request between its arrival and its reply, as plain data.
 
+use super::io::IoGuard;
 use super::load::InFlight;
 use super::part::Part;
 use super::tally::Counted;
@@ -140,6 +141,8 @@ pub(crate) struct Pending {
     pub(super) in_flight: InFlight,
     /// The origin's count of this operation, if it waits for the disk.
     pub(super) task: Option<Counted>,
+    /// Locks and deny modes are answered once it is done, if it waits.
+    pub(super) io: Option<IoGuard>,
     /// Time at which the store last woke the worker for it.
     pub(super) woken: Option<Mono>,
 }

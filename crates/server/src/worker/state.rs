@@ -3,9 +3,11 @@
 //!
 //! Not here: the way of a request from its admission to its reply ([`super::operations`]).
 
+use super::alarms::Alarms;
 use super::buffers::Buffers;
 use super::conn::Conn;
 use super::gates::Gates;
+use super::io::IoGenerations;
 use super::latency::Uncounted;
 use super::lent::Lent;
 use super::load::Loads;
@@ -55,6 +57,9 @@ pub(super) struct WorkerState {
     sessions: Common,
     pub(super) messages: Vec<Message>,
     pub(super) gates: Gates,
+    pub(super) alarms: Alarms,
+    /// Data operations under way.
+    pub(super) io: IoGenerations,
     /// Replies for connections other than the one whose request was carried out.
     pub(super) replies: Vec<(ConnId, Vec<u8>)>,
     /// Connections to tidy before sleeping.
@@ -89,6 +94,8 @@ impl WorkerState {
             sessions: Common::default(),
             messages: Vec::new(),
             gates: Gates::default(),
+            alarms: Alarms::default(),
+            io: IoGenerations::default(),
             replies: Vec::new(),
             dirty: Vec::new(),
             passed_over: Vec::new(),
@@ -241,6 +248,9 @@ impl WorkerState {
             common: &mut self.sessions,
             connection: conn.id,
             socket: &conn.socket,
+            unparked: &self.unparked,
+            io: &self.io,
+            parked: conn.parked.bytes(),
             peer: conn.peer,
             now: self.now,
             arrived: self.round.received,
@@ -251,12 +261,36 @@ impl WorkerState {
             Ok(Begun::Request(request)) => self.admit(conn, request),
             Ok(Begun::Prepare(preparation)) => {
                 let lookup = Some(conn.origin().count_lookup());
-                self.prepare(conn, preparation, lookup);
+                self.prepare(conn, preparation, 0, lookup);
             }
-            Ok(Begun::Await(reply)) => self.prepare(conn, reply, None),
+            Ok(Begun::Await { reply, holds }) => self.prepare(conn, reply, holds, None),
             Err(error) => return Err(self.misbehaved(conn, &error)),
         }
+        self.set_alarm(conn);
         Ok(())
+    }
+
+    /// Sets the alarm of the session of `conn`, if it wants one sooner than the one that is set.
+    pub(super) fn set_alarm(&mut self, conn: &mut Conn) {
+        if let Some(at) = conn.session.alarm()
+            && conn.alarm.is_none_or(|set| at < set)
+        {
+            conn.alarm = Some(at);
+            self.alarms.set(at, conn.id.token);
+        }
+    }
+
+    /// The alarm of `conn` is due: sends what its session owes the client.
+    pub(super) fn ring(&mut self, conn: &mut Conn) {
+        if conn.alarm.is_none_or(|at| at > self.now) {
+            return;
+        }
+        conn.alarm = None;
+        for record in conn.session.ring(self.now) {
+            conn.send.push(record, &mut self.buffers);
+        }
+        self.mark(conn);
+        self.set_alarm(conn);
     }
 
     /// A peer broke the protocol beyond what an error reply can say.
@@ -308,8 +342,10 @@ impl WorkerState {
         self.count_gone(&mut conn);
         conn.receiver.lent.reclaim(&mut self.buffers);
         let took_all = conn.took_all();
-        let Conn { id, peer, receiver, session, .. } = conn;
-        session.close(&self.engine, &mut self.view, id, took_all);
+        let Conn { id, peer, receiver, session, load, .. } = conn;
+        if let Some(rest) = session.close(&self.engine, &mut self.view, id, took_all) {
+            self.clean_up(&load, id, rest);
+        }
         self.engine.connection_gone(self.id, peer);
         if !receiver.lent.is_empty() {
             self.orphans.push(receiver.lent);
@@ -318,7 +354,8 @@ impl WorkerState {
 
     /// Closes a connection from `peer` that this worker does not serve.
     pub(super) fn turn_away(&mut self, peer: IpAddr, id: ConnId, session: Session) {
-        session.close(&self.engine, &mut self.view, id, false);
+        // Nothing was read from it, so nothing is left to be done.
+        drop(session.close(&self.engine, &mut self.view, id, false));
         self.engine.connection_gone(self.id, peer);
     }
 }

@@ -15,7 +15,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
-use weir_catalog::{ExportRule, Mode, NewVolume, VolumeChange};
+use weir_catalog::{ExportRule, Mode, NewVolume, Protocols, SharingChange, VolumeChange};
 use weir_core::Credentials;
 use weir_nfs::acl::wire::{AclMask, GetaclArgs};
 use weir_nfs::client::{AclNull, Caller, Dump, ExportList, Refused, Reply, Umnt, Umntall};
@@ -594,6 +594,12 @@ fn showmount_sees_what_is_exported_to_whom_and_who_mounted_it() {
     change("open", &["127.0.0.0/8", "10.1.0.0/16"]);
     change("tiny", &[]);
     assert_eq!(exports(&mut peer), ["/open 10.1.0.0/16,127.0.0.0/8"], "nobody is not everybody");
+    change("tiny", &["10.1.0.0/16"]);
+    let sharing = SharingChange { protocols: Protocols::new(false, true), ..Default::default() };
+    let smb_alone = VolumeChange { sharing, ..VolumeChange::default() };
+    catalog.change_volume("tiny", &smb_alone, None, Mode::Commit).unwrap();
+    fixture.server.plane().apply(catalog.snapshot()).unwrap();
+    assert_eq!(exports(&mut peer).len(), 1, "a volume without NFS is not exported");
     let mounts = |peer: &mut Peer| {
         peer.send(&Dump);
         let record = peer.record();

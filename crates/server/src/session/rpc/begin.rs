@@ -221,7 +221,8 @@ impl Cx<'_> {
         let local = self.socket.local_addr().map_err(|_| ProtocolError::Disconnected)?;
         let peer = Peer { address: self.peer, local: local.ip().to_canonical() };
         let reply = lock_call(self.engine, nlm, self.view.load(), call, peer);
-        Ok(Begun::Await(Box::pin(async move { Prepared::Reply(reply.await) })))
+        let reply = Box::pin(async move { Prepared::Reply(reply.await) });
+        Ok(Begun::Await { reply, holds: 0 })
     }
 
     fn portmap(&mut self, call: &Call) -> Result<Begun, ProtocolError> {

@@ -1,14 +1,15 @@
 //! A call of NFS or NFSACL on an object: the RPC part of a request, until its reply.
 
 use super::super::{Operation, Outcome, Start};
-use super::NfsView;
+use super::{NfsView, mandatory};
 use crate::conn_id::ConnId;
+use crate::engine::ServedVolume;
 use crate::session::rpc::drc::{CallKey, DrcEntry, Fingerprints, Waiters};
 use crate::sync::Arc;
 use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights, Shared, VolumeId};
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::{Procedure, Status};
-use weir_nfs::v3::{self, Served};
+use weir_nfs::v3::{self, Served, Uses};
 use weir_nfs::{PROGRAM_NFSACL, acl};
 use weir_qos::Cost;
 use weir_store::StoreControl;
@@ -93,9 +94,13 @@ impl RpcJob {
             Some(call) => Arc::new(nfs.with_store(volume.store.for_call(call))),
             None => nfs,
         };
+        let free = |uses: Uses<'_>| mandatory::is_free(volume, &handle.key, &uses);
         let operation = Operation::Rpc(match call.program {
             PROGRAM_NFSACL => Box::pin(acl::serve(nfs, rights, handle, call, reply)),
-            _ => Box::pin(v3::serve(nfs, rights, handle, call, reply)),
+            _ if volume.filters.without_open.is_unused() || Uses::of(&call).is_none_or(free) => {
+                Box::pin(v3::serve(nfs, rights, handle, call, reply))
+            }
+            _ => Box::pin(checked(Arc::clone(volume), nfs, rights, handle, call, reply)),
         });
         (operation, RpcUnanswered { entry, write_without_entry })
     }
@@ -129,6 +134,24 @@ impl From<Served> for Outcome {
     fn from(Served { reply, moved, status }: Served) -> Self {
         Self { reply, moved, ok: status == Status::OK }
     }
+}
+
+/// Carries out a call that uses data, unless a lock or a deny mode stands in its way.
+async fn checked(
+    volume: Arc<ServedVolume>,
+    nfs: Arc<NfsView>,
+    rights: Rights,
+    handle: FileHandle,
+    call: Call,
+    reply: Vec<u8>,
+) -> Served {
+    if let Some(uses) = Uses::of(&call)
+        && mandatory::stands_in_the_way(&volume, &handle.key, &uses).await
+    {
+        let reply = refuse(&call, Status::JUKEBOX, reply);
+        return Served { reply, moved: 0, status: Status::JUKEBOX };
+    }
+    v3::serve(nfs, rights, handle, call, reply).await
 }
 
 /// The reply to a call that is refused before it is carried out.

@@ -7,6 +7,7 @@
 mod begin;
 pub(crate) mod drc;
 mod job;
+mod mandatory;
 mod mount;
 pub(crate) mod nlm;
 mod rights;

@@ -47,8 +47,8 @@ impl Exports for PeerExports<'_> {
             .served
             .all()
             // An export without groups is one for everybody (RFC 1813 §5.2.5); a volume without
-            // rules is for nobody.
-            .filter(|served| !served.config.exports.is_empty())
+            // rules, or without NFS, is for nobody.
+            .filter(|served| served.config.protocols.nfs() && !served.config.exports.is_empty())
             .map(|served| Export {
                 path: format!("/{}", served.config.name).into_bytes(),
                 groups: served

@@ -5,7 +5,7 @@ use crate::answer::{Body, Listed, Seen};
 use crate::cursor::Cursor;
 use crate::step::{At, Bytes, How, Kind, With};
 use std::collections::BTreeMap;
-use weir_core::store::{CreateHow, DirEntry, MakeKind};
+use weir_core::store::{CreateHow, DirEntry, MakeKind, Want};
 use weir_core::testing::block_on;
 use weir_core::{Credentials, DeviceNumber, FileKind, Name, SetAttr, Store};
 use weir_nfs::v3::wire::Status;
@@ -177,10 +177,11 @@ impl<S: Store> Direct<S> {
             return Err(Status::TOOSMALL);
         }
         let with_objects = with != With::Names && dir.to(cred).may_search();
+        let want = if with_objects { Want::Attributes } else { Want::Names };
         let entries_max = 1 + (bytes - LIST_BYTES) / 200;
         let (mut names, mut cookie, mut last) = (BTreeMap::new(), 0, None);
         loop {
-            let page = self.store.read_dir(&dir.object, cookie, entries_max, bytes, with_objects);
+            let page = self.store.read_dir(&dir.object, cookie, entries_max, bytes, want);
             let page = block_on(page)?;
             for entry in page.entries {
                 let needs = LIST_BYTES + ENTRY_BYTES + entry.name.len().next_multiple_of(4);
@@ -211,7 +212,8 @@ impl<S: Store> Direct<S> {
         }
         let Some(mut cursor) = self.cursor.take() else { return };
         let Ok(dir) = block_on(self.store.resolve(&cursor.dir)) else { return };
-        let page = block_on(self.store.read_dir(&dir, cursor.cookie, 3, 4096, false)).unwrap();
+        let page =
+            block_on(self.store.read_dir(&dir, cursor.cookie, 3, 4096, Want::Names)).unwrap();
         for entry in &page.entries {
             self.complaints.extend(cursor.note(&entry.name, entry.cookie));
         }

@@ -42,8 +42,8 @@ impl Host {
         };
         catalog.create_pool(&new, Mode::Commit).unwrap();
         let (name, throughput) = (EXPORT[1..].to_owned(), Some(BytesPerSecond::from_mib(10_000)));
-        let volume =
-            NewVolume { name, pool, quota_bytes, terms: Terms { throughput, ..Terms::default() } };
+        let terms = Terms { throughput, ..Terms::default() };
+        let volume = NewVolume { name, pool, quota_bytes, terms, ..NewVolume::default() };
         catalog.create_volume(&volume, Mode::Commit).unwrap();
         drop(catalog);
         let server = Some(Server::start(&config).unwrap());

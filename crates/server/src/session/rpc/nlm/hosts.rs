@@ -200,8 +200,13 @@ mod tests {
     }
 
     /// The bounds on hosts are tested here, so those of the tables are out of reach.
-    const MOST: Use =
-        Use { locks: usize::MAX, waiters: usize::MAX, shares: usize::MAX, owner_bytes: usize::MAX };
+    const MOST: Use = Use {
+        locks: usize::MAX,
+        waiters: usize::MAX,
+        shares: usize::MAX,
+        opens: usize::MAX,
+        owner_bytes: usize::MAX,
+    };
     const NO_LIMITS: Limits = Limits {
         file: MOST,
         client: MOST,

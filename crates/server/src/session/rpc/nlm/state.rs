@@ -3,13 +3,14 @@
 
 use super::Proof;
 use super::monitored::Monitored;
+use crate::locks::LockedTables;
 use crate::session::Waiter;
 use crate::sync::{Arc, MutexGuard};
 use std::net::IpAddr;
 use weir_catalog::MonitoredHost;
 use weir_core::Mono;
 use weir_nfs::nlm::{Host, LockManager, Peer, Request, Served};
-use weir_state::{Grant, Tables};
+use weir_state::Grant;
 
 /// The part of the state that is NLM's alone.
 #[derive(Default)]
@@ -22,7 +23,7 @@ pub(super) struct Beside {
 pub(super) struct State<'a> {
     /// Dropped before the tables: who gets them finds this free.
     pub(super) beside: MutexGuard<'a, Beside>,
-    pub(super) tables: MutexGuard<'a, Tables<Waiter>>,
+    pub(super) tables: LockedTables<'a, Waiter>,
 }
 
 impl State<'_> {

@@ -1,0 +1,126 @@
+//! Which files of a volume locks or deny modes may stand on, told without a lock: one load answers
+//! for nearly all files that there are none.
+//!
+//! Not here: the locks themselves. A file that the filter names is looked up in the tables.
+
+use crate::sync::{Arc, AtomicU64, Mutex, OnceLock, Ordering, lock};
+use std::collections::HashMap;
+use weir_core::{ObjectKey, VolumeId};
+use weir_state::{File, Presence, Watch};
+
+/// Counters, by a digest of the file. With a few files that have locks, another file shares a
+/// counter with one of them in one of 1,024 cases, and is looked up in vain.
+const COUNTERS: usize = 1024;
+
+/// A filter of the files of one volume. It takes no memory until a lock or a deny mode is there.
+#[derive(Debug, Default)]
+pub(crate) struct FileFilter(OnceLock<Box<[AtomicU64; COUNTERS]>>);
+
+impl FileFilter {
+    /// May something stand on `file`? False only if nothing does.
+    #[inline]
+    pub(crate) fn may_stand_on(&self, file: &ObjectKey) -> bool {
+        let Some(counters) = self.0.get() else { return false };
+        counters[place(file)].load(Ordering::SeqCst) > 0
+    }
+
+    /// Has nothing ever stood on any file?
+    #[inline]
+    pub(crate) fn is_unused(&self) -> bool {
+        self.0.get().is_none()
+    }
+
+    /// Something stands on `file` from now on.
+    pub(crate) fn add(&self, file: &ObjectKey) {
+        let counters = self.0.get_or_init(|| Box::new([const { AtomicU64::new(0) }; COUNTERS]));
+        counters[place(file)].fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Nothing stands on `file` any more, which was [added](Self::add).
+    pub(crate) fn remove(&self, file: &ObjectKey) {
+        if let Some(counters) = self.0.get() {
+            counters[place(file)].fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// The filters of one volume.
+#[derive(Debug, Default)]
+pub(crate) struct VolumeFilters {
+    /// The files with obstacles for clients without opens: locks of opens, and deny modes.
+    pub(crate) without_open: FileFilter,
+    /// The files with obstacles for opens: locks of all kinds.
+    pub(crate) with_open: FileFilter,
+}
+
+/// The filters of all volumes, which the tables keep true.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filters(Arc<Mutex<HashMap<VolumeId, Arc<VolumeFilters>>>>);
+
+impl Filters {
+    /// The filters of a volume that is served from now on.
+    pub(super) fn open(&self, volume: VolumeId) -> Arc<VolumeFilters> {
+        Arc::clone(lock(&self.0).entry(volume).or_default())
+    }
+
+    /// A volume is gone.
+    pub(super) fn close(&self, volume: VolumeId) {
+        lock(&self.0).remove(&volume);
+    }
+}
+
+impl Watch for Filters {
+    fn changed(&mut self, file: &File, before: Presence, after: Presence) {
+        let Some(filters) = lock(&self.0).get(&file.volume).cloned() else { return };
+        let opens = Presence::DENIALS | Presence::OPEN_LOCKS;
+        let locks = Presence::OPEN_LOCKS | Presence::OWNER_LOCKS;
+        for (filter, kinds) in [(&filters.without_open, opens), (&filters.with_open, locks)] {
+            match (before.intersects(kinds), after.intersects(kinds)) {
+                (false, true) => filter.add(&file.object),
+                (true, false) => filter.remove(&file.object),
+                (true, true) | (false, false) => {}
+            }
+        }
+    }
+}
+
+/// Multiplying spreads the numbers of which keys consist well enough.
+fn place(file: &ObjectKey) -> usize {
+    let mut digest = 0u64;
+    for chunk in file.as_bytes().chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        digest = (digest ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        digest ^= digest >> 32;
+    }
+    usize::try_from(digest % COUNTERS as u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u64) -> ObjectKey {
+        ObjectKey::new(&number.to_le_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_named_as_long_as_something_stands_on_it() {
+        let filter = FileFilter::default();
+        assert!(!filter.may_stand_on(&key(1)) && filter.0.get().is_none());
+        filter.add(&key(1));
+        filter.add(&key(1));
+        filter.remove(&key(1));
+        assert!(filter.may_stand_on(&key(1)));
+        filter.remove(&key(1));
+        assert!(!filter.may_stand_on(&key(1)));
+    }
+
+    #[test]
+    fn few_other_files_are_named_with_it() {
+        let filter = FileFilter::default();
+        filter.add(&key(7));
+        let others = (1000..11_000).filter(|number| filter.may_stand_on(&key(*number))).count();
+        assert!(others < 40, "{others} of 10,000");
+    }
+}

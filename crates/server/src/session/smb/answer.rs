@@ -1,0 +1,98 @@
+//! From the results of a frame's requests to the frame that answers it.
+
+use super::pending::Pending;
+use super::user_session::UserSession;
+use crate::sync::Arc;
+use weir_crypto::Provider;
+use weir_smb::crypto::{CryptoError, SealKeys};
+use weir_smb::frame::{self, Response};
+use weir_smb::wire::{ErrorResponse, Header, HeaderFlags, Status, TreeOrAsync};
+
+/// The answer to one request.
+pub(super) struct Answer {
+    pub(super) header: Header,
+    /// A buffer from [`frame::begin`], with the body.
+    pub(super) bytes: Vec<u8>,
+    /// The session whose key signs it, if it is to be signed.
+    pub(super) signed: Option<Arc<UserSession>>,
+}
+
+impl Answer {
+    /// The answer to `request`, whose header says how many credits it is granted, with `status` and
+    /// the body in `bytes`. It is signed by `session` if the request was signed or the session asks
+    /// for it.
+    pub(super) fn new(
+        request: &Header,
+        status: Status,
+        bytes: Vec<u8>,
+        session: Option<&Arc<UserSession>>,
+    ) -> Self {
+        let header = frame::answer(request, status, request.credits);
+        let asked = request.flags.contains(HeaderFlags::SIGNED);
+        let signed = session.filter(|session| asked || session.must_sign).cloned();
+        Self { header, bytes, signed }
+    }
+
+    /// The answer to `request` that failed with `status`.
+    pub(super) fn error(
+        request: &Header,
+        status: Status,
+        sealed: bool,
+        session: Option<&Arc<UserSession>>,
+    ) -> Self {
+        let mut bytes = frame::begin(Vec::with_capacity(128), sealed);
+        ErrorResponse::Plain.encode(&mut bytes);
+        Self::new(request, status, bytes, session)
+    }
+
+    /// The same in the asynchronous form, if an interim response was sent: the credits came with
+    /// that.
+    pub(super) fn after(self, pending: &Pending) -> Self {
+        self.in_form_of(pending.answer())
+    }
+
+    /// The same in the asynchronous form, if an interim response with `async_id` was sent.
+    pub(super) fn in_form_of(mut self, async_id: Option<u64>) -> Self {
+        if let Some(id) = async_id {
+            self.header.tree = TreeOrAsync::Async(id);
+            self.header.flags |= HeaderFlags::ASYNC;
+            self.header.credits = 0;
+        }
+        self
+    }
+}
+
+/// The frame of these answers, sealed by a session as a whole or not.
+///
+/// # Errors
+/// [`CryptoError`]: nothing may be sent, and the connection must end.
+pub(super) fn frame_of(
+    answers: Vec<Answer>,
+    sealed: Option<&Arc<UserSession>>,
+) -> Result<Vec<u8>, CryptoError> {
+    let split = |Answer { header, bytes, signed }| ((header, bytes), signed);
+    let (parts, signers): (Vec<_>, Vec<_>) = answers.into_iter().map(split).unzip();
+    let responses = parts.into_iter().zip(&signers).map(|((header, bytes), signer)| Response {
+        header,
+        bytes,
+        key: signer.as_ref().map(|session| &session.signing),
+    });
+    frame::finish(responses.collect(), seal(sealed))
+}
+
+/// The interim response to a request that waits (MS-SMB2 §3.3.4.2). It is never signed.
+pub(super) fn interim(
+    request: &Header,
+    async_id: u64,
+    sealed: Option<&Arc<UserSession>>,
+) -> Result<Vec<u8>, CryptoError> {
+    let mut answer = Answer::error(request, Status::PENDING, sealed.is_some(), None);
+    answer.signed = None;
+    answer.header.tree = TreeOrAsync::Async(async_id);
+    answer.header.flags |= HeaderFlags::ASYNC;
+    frame_of(vec![answer], sealed)
+}
+
+fn seal(sealed: Option<&Arc<UserSession>>) -> Option<(&SealKeys<Provider>, u64)> {
+    sealed.and_then(|session| Some((session.sealing.as_ref()?, session.id)))
+}

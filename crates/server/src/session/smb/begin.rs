@@ -1,0 +1,298 @@
+//! From a record to the work it makes (MS-SMB2 §3.3.5.1, §3.3.5.2): seals, chains, message ids and
+//! signatures.
+
+use super::super::{Begun, Cx, Job, Prepared, ProtocolError};
+use super::accounts::Accounts;
+use super::answer::{Answer, frame_of};
+use super::chain::{self, Ground};
+use super::job::SmbJob;
+use super::pending::{Cancelled, Pending};
+use super::tree::Usable;
+use super::user_session::{Tree, UserSession};
+use super::{SmbError, SmbSession, Stage};
+use crate::limits::CREDITS_UNDER_PRESSURE;
+use crate::op_name::OpName;
+use crate::sync::Arc;
+use crate::worker::Request;
+use weir_core::{OpClass, Shared};
+use weir_crypto::Provider;
+use weir_qos::Cost;
+use weir_smb::conn::CREDITS_MAX;
+use weir_smb::crypto::Transform;
+use weir_smb::ops;
+use weir_smb::route::Route;
+use weir_smb::wire::{
+    Chain, Command, Header, HeaderFlags, Protocol, Smb1Negotiate, Status, TreeOrAsync,
+};
+
+/// Bytes of a connection's waiting requests at which it is granted no more credits than it needs to
+/// go on.
+const PARKED_BYTES_HIGH: u64 = 8 << 20;
+
+/// One request of a frame.
+#[derive(Clone, Debug)]
+pub(super) struct Element {
+    /// Its header, in which `credits` is what it is granted.
+    pub(super) header: Header,
+    /// The request, from its header on.
+    pub(super) message: Shared,
+}
+
+impl SmbSession {
+    /// See [`super::super::Session::begin`].
+    pub(in super::super) fn begin(
+        &mut self,
+        cx: Cx<'_>,
+        record: &Shared,
+    ) -> Result<Begun, ProtocolError> {
+        let begun = match Protocol::of(record).map_err(SmbError::from)? {
+            Protocol::Smb2 => self.frame(cx, record, None),
+            Protocol::Sealed => {
+                let (session, frame) = self.open(record)?;
+                self.frame(cx, &frame, Some(session))
+            }
+            Protocol::Smb1 => self.upgrade(record),
+            Protocol::Compressed => Err(SmbError::Compressed),
+        };
+        Ok(begun?)
+    }
+
+    /// Tells a client of SMB1 to begin again with SMB2 (MS-SMB2 §3.3.5.3).
+    fn upgrade(&mut self, record: &[u8]) -> Result<Begun, SmbError> {
+        if !matches!(self.stage, Stage::Fresh) {
+            return Err(SmbError::OutOfOrder);
+        }
+        let offer = Smb1Negotiate::decode(record)?;
+        if !offer.offers_smb2_any {
+            return Err(SmbError::NoDialect);
+        }
+        self.stage = Stage::Upgraded;
+        self.credits.take(0, 1)?;
+        let credits = self.credits.grant(1, CREDITS_MAX);
+        Ok(Begun::Reply(self.upgrade_reply(credits)?))
+    }
+
+    /// Opens a sealed frame. Gives the session that sealed it, and the messages.
+    fn open(&self, record: &[u8]) -> Result<(Arc<UserSession>, Shared), SmbError> {
+        let transform = Transform::parse(record)?;
+        let session = self.sessions.find(transform.session_id).ok_or(SmbError::NoSession)?;
+        let keys = session.sealing.as_ref().ok_or(SmbError::NoSession)?;
+        let mut bytes = record.to_vec();
+        let length = keys.open(&mut bytes)?.len();
+        let at = bytes.len() - length;
+        Ok((session, Shared::from(bytes).skip(at)))
+    }
+
+    /// Takes up the messages of a frame, which was `sealed` by a session or not.
+    fn frame(
+        &mut self,
+        mut cx: Cx<'_>,
+        frame: &Shared,
+        sealed: Option<Arc<UserSession>>,
+    ) -> Result<Begun, SmbError> {
+        let chain = Chain::decode(frame)?;
+        let mut elements = Vec::with_capacity(1);
+        for element in chain.iter() {
+            let mut header = element.header;
+            if header.flags.contains(HeaderFlags::RESPONSE) {
+                return Err(SmbError::Response);
+            }
+            if header.command == Ok(Command::Cancel) {
+                continue;
+            }
+            let message = frame.slice(element.at);
+            if ops::ends_connection(&message) {
+                return Err(SmbError::Validation);
+            }
+            self.credits.take(header.message_id, header.credit_charge)?;
+            header.credits = self.credits.grant(header.credits, credits_most(cx.parked));
+            elements.push(Element { header, message });
+        }
+        if elements.is_empty() {
+            return match &self.stage {
+                Stage::Negotiated(_) => self.cancel(&chain),
+                Stage::Fresh | Stage::Upgraded => Err(SmbError::OutOfOrder),
+            };
+        }
+        match (&self.stage, elements.as_slice()) {
+            (Stage::Negotiated(_), [one]) => match one.header.command {
+                Ok(Command::Negotiate) => Err(SmbError::OutOfOrder),
+                Ok(Command::SessionSetup) => self.session_setup(&mut cx, one, sealed.as_ref()),
+                _ => self.single(cx, elements, sealed),
+            },
+            (Stage::Negotiated(_), _) => Ok(self.chain(&mut cx, elements, sealed)),
+            (_, [one]) if one.header.command == Ok(Command::Negotiate) => self.negotiate(one),
+            _ => Err(SmbError::OutOfOrder),
+        }
+    }
+
+    /// Takes up a frame of one message.
+    fn single(
+        &mut self,
+        mut cx: Cx<'_>,
+        elements: Vec<Element>,
+        sealed: Option<Arc<UserSession>>,
+    ) -> Result<Begun, SmbError> {
+        let [Element { header, message }] = elements.as_slice() else {
+            return Ok(self.chain(&mut cx, elements, sealed));
+        };
+        let (Ok(command), TreeOrAsync::Tree(tree_id)) = (header.command, header.tree) else {
+            return Ok(self.chain(&mut cx, elements, sealed));
+        };
+        let Some(op) = OpName::smb(command) else {
+            return Ok(self.chain(&mut cx, elements, sealed));
+        };
+        let refuse = |status, session: Option<&Arc<UserSession>>| {
+            let answer = Answer::error(header, status, sealed.is_some(), session);
+            Ok(Begun::Reply(frame_of(vec![answer], sealed.as_ref())?))
+        };
+        let session = match self.session_of(header, message, sealed.as_ref()) {
+            Ok(session) => session,
+            Err(status) => return refuse(status, None),
+        };
+        let route = match Route::of(command, header, message) {
+            Ok(route) => route,
+            Err(status) => return refuse(status, Some(&session)),
+        };
+        let served = cx.view.load();
+        let accounts = Accounts(Arc::clone(served.snapshot()));
+        let usable = match session.tree(tree_id).as_deref() {
+            Some(Tree::Disk(disk)) => disk.usable(served, &session, sealed.is_some()),
+            Some(Tree::Pipes) => return Ok(self.chain(&mut cx, elements, sealed)),
+            None => Err(Status::NETWORK_NAME_DELETED),
+        };
+        let Usable { volume, share } = match usable {
+            Ok(usable) => usable,
+            Err(status) => return refuse(status, Some(&session)),
+        };
+        let file = route.file.and_then(|id| session.file(id, tree_id)).map(|open| open.open.key);
+        let cost = match route.class {
+            OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
+        };
+        let element = Element { header: *header, message: message.clone() };
+        let pending = Pending::new(self.smb.next_async());
+        let (connection, arrived) = (cx.connection, cx.arrived);
+        let client = session.key;
+        let smb = Arc::clone(&self.smb);
+        let job = SmbJob {
+            smb,
+            session,
+            tree: tree_id,
+            share,
+            accounts,
+            element,
+            command,
+            file,
+            response_bytes: route.response_bytes,
+            sealed,
+            pending,
+        };
+        let job = Job::Smb(Box::new(job));
+        let class = route.class;
+        Ok(Begun::Request(Request { connection, client, volume, op, class, cost, arrived, job }))
+    }
+
+    /// Has the messages of a frame carried out one after another.
+    fn chain(
+        &self,
+        cx: &mut Cx<'_>,
+        elements: Vec<Element>,
+        sealed: Option<Arc<UserSession>>,
+    ) -> Begun {
+        let ground = Ground {
+            smb: Arc::clone(&self.smb),
+            sessions: Arc::clone(&self.sessions),
+            served: Arc::clone(cx.view.load()),
+            io: cx.io.clone(),
+            unparked: cx.unparked.clone(),
+            connection: cx.connection,
+            peer: cx.peer,
+            arrived: cx.arrived,
+            sealed,
+        };
+        let holds = chain::held_bytes(&elements);
+        let reply = async move { Prepared::of(chain::run(ground, elements).await) };
+        Begun::Await { reply: Box::pin(reply), holds }
+    }
+
+    /// The session of a request, if its signature or its seal is that of the session
+    /// (MS-SMB2 §3.3.5.2.4, §3.3.5.2.9).
+    ///
+    /// # Errors
+    /// A [`Status`] to answer.
+    pub(super) fn session_of(
+        &self,
+        header: &Header,
+        message: &Shared,
+        sealed: Option<&Arc<UserSession>>,
+    ) -> Result<Arc<UserSession>, Status> {
+        let session = self.sessions.find(header.session_id).ok_or(Status::USER_SESSION_DELETED)?;
+        proved(&session, header, message, sealed)?;
+        Ok(session)
+    }
+
+    /// Cancels requests (MS-SMB2 §3.3.5.16). There is no response to that; one that is answered by
+    /// it is answered for itself.
+    fn cancel(&mut self, chain: &Chain<'_>) -> Result<Begun, SmbError> {
+        for element in chain.iter() {
+            let header = element.header;
+            let async_id = match header.tree {
+                TreeOrAsync::Async(id) => Some(id),
+                TreeOrAsync::Tree(_) => None,
+            };
+            let cancelled = self.pending.cancel(async_id, header.message_id);
+            if let Some(Cancelled { header, async_id, sealed }) = cancelled {
+                let session = self.sessions.find(header.session_id);
+                let (status, is_sealed) = (Status::CANCELLED, sealed.is_some());
+                let answer = Answer::error(&header, status, is_sealed, session.as_ref());
+                let answer = answer.in_form_of(async_id);
+                return Ok(Begun::Reply(frame_of(vec![answer], sealed.as_ref())?));
+            }
+        }
+        Ok(Begun::Nothing)
+    }
+}
+
+/// Is a request really one of `session`: sealed or signed by it, where that is asked for?
+pub(super) fn proved(
+    session: &Arc<UserSession>,
+    header: &Header,
+    message: &Shared,
+    sealed: Option<&Arc<UserSession>>,
+) -> Result<(), Status> {
+    match sealed {
+        Some(sealed) if Arc::ptr_eq(sealed, session) => Ok(()),
+        Some(_) => Err(Status::ACCESS_DENIED),
+        None if header.flags.contains(HeaderFlags::SIGNED) => {
+            // The signature is computed over the message without it, and the receive buffer is
+            // not this request's alone.
+            let mut copy = message.to_vec();
+            let signed = session.signing.verify(&Provider, &mut copy);
+            signed.map_err(|_| Status::ACCESS_DENIED)
+        }
+        None if session.must_sign => Err(Status::ACCESS_DENIED),
+        None => Ok(()),
+    }
+}
+
+/// The most unused message ids that a client is left with while its requests hold `parked` bytes
+/// at gates: fewer the more they hold.
+fn credits_most(parked: u64) -> u64 {
+    let free = PARKED_BYTES_HIGH.saturating_sub(parked);
+    (CREDITS_MAX * free / PARKED_BYTES_HIGH).max(CREDITS_UNDER_PRESSURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_waits_the_fewer_credits_there_are_but_never_too_few_for_one_request() {
+        assert_eq!(credits_most(0), CREDITS_MAX);
+        assert_eq!(credits_most(PARKED_BYTES_HIGH / 2), CREDITS_MAX / 2);
+        assert_eq!(credits_most(u64::MAX), CREDITS_UNDER_PRESSURE);
+        let largest = u64::from(weir_smb::limits::IO_BYTES_MAX) / (64 << 10);
+        assert!(CREDITS_UNDER_PRESSURE >= largest);
+    }
+}

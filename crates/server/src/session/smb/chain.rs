@@ -1,0 +1,313 @@
+//! Frames that are not one request on a volume: compounds, whose elements are carried out one after
+//! another, each under a permit of its own, and requests on no volume.
+
+use super::accounts::Accounts;
+use super::answer::{Answer, frame_of};
+use super::begin::{Element, proved};
+use super::connected::Connected;
+use super::host::SmbHost;
+use super::pending::Pending;
+use super::server::SmbServer;
+use super::tree::{self, Usable};
+use super::user_session::{Tree, UserSession};
+use super::{job, pipes};
+use crate::conn_id::ConnId;
+use crate::engine::{Asked, ServedSet};
+use crate::op_name::OpName;
+use crate::sync::Arc;
+use crate::worker::{IoGenerations, NoPermit, Permits, Unparked};
+use std::net::IpAddr;
+use weir_core::{Mono, OpClass};
+use weir_qos::Cost;
+use weir_smb::frame;
+use weir_smb::route::Route;
+use weir_smb::wire::{Command, Empty, FileId, Header, HeaderFlags, Status, TreeOrAsync};
+
+/// Bytes of the requests of one frame and of the largest responses to them. Beyond: the rest of its
+/// elements are refused, so that the frame with the responses has a bound too.
+const COMPOUND_BYTES_MAX: usize = 4 << 20;
+
+/// The surroundings of a frame.
+pub(super) struct Ground {
+    pub(super) smb: Arc<SmbServer>,
+    pub(super) sessions: Arc<Connected>,
+    pub(super) served: Arc<ServedSet>,
+    pub(super) io: IoGenerations,
+    pub(super) unparked: Unparked,
+    pub(super) connection: ConnId,
+    pub(super) peer: IpAddr,
+    pub(super) arrived: Mono,
+    /// The session that sealed the frame.
+    pub(super) sealed: Option<Arc<UserSession>>,
+}
+
+/// The values that an element of a related compound takes over from the one before it
+/// (MS-SMB2 §3.3.5.2.7.2).
+#[derive(Default)]
+struct Related {
+    session_id: u64,
+    tree_id: u32,
+    /// The open that it used or made, or why there is none.
+    file: Option<Result<FileId, Status>>,
+}
+
+/// An element that was carried out.
+struct Ended {
+    status: Status,
+    bytes: Vec<u8>,
+    session: Option<Arc<UserSession>>,
+    tree_id: u32,
+    file: Option<FileId>,
+}
+
+/// Bytes that the elements of a frame hold while it is carried out.
+pub(super) fn held_bytes(elements: &[Element]) -> usize {
+    elements.iter().map(bytes_of).sum::<usize>().min(COMPOUND_BYTES_MAX)
+}
+
+/// Bytes of an element and of the largest response to it.
+fn bytes_of(element: &Element) -> usize {
+    let Ok(command) = element.header.command else { return element.message.len() };
+    let route = Route::of(command, &element.header, &element.message);
+    let response = route.map_or(0, |route| route.response_bytes);
+    element.message.len() + usize::try_from(response).unwrap_or(0)
+}
+
+/// Carries out the elements of a frame. Gives the frame that answers them; nothing if the
+/// connection is closed meanwhile or cannot be answered.
+pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8>> {
+    let mut related: Option<Related> = None;
+    let mut answers = Vec::with_capacity(elements.len());
+    let mut bytes = 0;
+    for mut element in elements {
+        let is_related = element.header.flags.contains(HeaderFlags::RELATED);
+        let before = match (is_related, related.take()) {
+            (true, Some(before)) => Some(before),
+            (true, None) => {
+                // The first element has nothing that it could be related to.
+                answers.push(ground.refuse(&element.header, Status::INVALID_PARAMETER));
+                continue;
+            }
+            (false, _) => None,
+        };
+        if let Some(before) = &before {
+            element.header.session_id = before.session_id;
+            element.header.tree = TreeOrAsync::Tree(before.tree_id);
+        }
+        let from_before = before.and_then(|before| before.file);
+        bytes += bytes_of(&element);
+        if bytes > COMPOUND_BYTES_MAX {
+            answers.push(ground.refuse(&element.header, Status::INSUFFICIENT_RESOURCES));
+            continue;
+        }
+        let ended = ground.carry_out(&element, from_before).await?;
+        let mut header = element.header;
+        header.tree = TreeOrAsync::Tree(ended.tree_id);
+        related = Some(Related {
+            session_id: header.session_id,
+            tree_id: ended.tree_id,
+            file: match (ended.file, is_error(ended.status)) {
+                (Some(file), _) => Some(Ok(file)),
+                (None, true) => Some(Err(ended.status)),
+                (None, false) => from_before,
+            },
+        });
+        let session = ended.session.as_ref();
+        answers.push(Answer::new(&header, ended.status, ended.bytes, session));
+    }
+    match frame_of(answers, ground.sealed.as_ref()) {
+        Ok(frame) => Some(frame),
+        Err(error) => {
+            tracing::warn!(peer = %ground.peer, %error, "a response of SMB cannot be sent");
+            None
+        }
+    }
+}
+
+impl Ground {
+    fn refuse(&self, header: &Header, status: Status) -> Answer {
+        let session = self.sessions.find(header.session_id);
+        Answer::error(header, status, self.sealed.is_some(), session.as_ref())
+    }
+
+    /// Carries one element out; `None` if the connection is closed.
+    async fn carry_out(
+        &self,
+        element: &Element,
+        before: Option<Result<FileId, Status>>,
+    ) -> Option<Ended> {
+        let Element { header, message } = element;
+        let tree_id = match header.tree {
+            TreeOrAsync::Tree(id) => id,
+            TreeOrAsync::Async(_) => 0,
+        };
+        let sealed = self.sealed.is_some();
+        let mut bytes = frame::begin(Vec::with_capacity(256), sealed);
+        let mut ended = Ended {
+            status: Status::SUCCESS,
+            bytes: Vec::new(),
+            session: None,
+            tree_id,
+            file: None,
+        };
+        let done = match header.command {
+            Err(_) => Err(Status::INVALID_PARAMETER),
+            Ok(Command::Echo) => self.echo(header, element, &mut bytes),
+            Ok(Command::Negotiate | Command::SessionSetup | Command::Cancel) => {
+                Err(Status::INVALID_PARAMETER)
+            }
+            Ok(command) => match self.session_of(header, element) {
+                Err(status) => Err(status),
+                Ok(session) => {
+                    ended.session = Some(Arc::clone(&session));
+                    match command {
+                        Command::Logoff | Command::TreeDisconnect if empty(element).is_err() => {
+                            Err(Status::INVALID_PARAMETER)
+                        }
+                        Command::Logoff => self.log_off(&session, &mut bytes).await,
+                        Command::TreeConnect => {
+                            tree::connect(&session, &self.served, message, &mut bytes)
+                                .map(|id| ended.tree_id = id)
+                        }
+                        Command::TreeDisconnect => {
+                            self.disconnect(&session, tree_id, &mut bytes).await
+                        }
+                        command => {
+                            let on = OnTree { session: &session, tree_id, command, before };
+                            let on_tree = self.on_tree(element, on, bytes).await?;
+                            ended.status = on_tree.status;
+                            ended.bytes = on_tree.bytes;
+                            ended.file = on_tree.file;
+                            return Some(ended);
+                        }
+                    }
+                }
+            },
+        };
+        match done {
+            Ok(()) => ended.bytes = bytes,
+            Err(status) => {
+                ended.status = status;
+                ended.bytes = job::error_body(bytes, sealed, status, &[]);
+            }
+        }
+        Some(ended)
+    }
+
+    /// Answers ECHO, which needs no session; but one that names a session must be of it.
+    fn echo(&self, header: &Header, element: &Element, out: &mut Vec<u8>) -> Result<(), Status> {
+        if header.session_id != 0 {
+            self.session_of(header, element)?;
+        }
+        empty(element)?;
+        Empty.encode(out);
+        Ok(())
+    }
+
+    fn session_of(&self, header: &Header, element: &Element) -> Result<Arc<UserSession>, Status> {
+        let session = self.sessions.find(header.session_id).ok_or(Status::USER_SESSION_DELETED)?;
+        proved(&session, header, &element.message, self.sealed.as_ref())?;
+        Ok(session)
+    }
+
+    async fn log_off(&self, session: &UserSession, out: &mut Vec<u8>) -> Result<(), Status> {
+        tree::end_session(&self.smb, session, &self.served).await;
+        Empty.encode(out);
+        Ok(())
+    }
+
+    async fn disconnect(
+        &self,
+        session: &UserSession,
+        tree: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Status> {
+        let opens = session.disconnect(tree).ok_or(Status::NETWORK_NAME_DELETED)?;
+        tree::close_all(opens, &self.served).await;
+        Empty.encode(out);
+        Ok(())
+    }
+
+    /// Carries out a request on a volume or a pipe; `None` if the connection is closed.
+    async fn on_tree(
+        &self,
+        element: &Element,
+        on: OnTree<'_>,
+        bytes: Vec<u8>,
+    ) -> Option<job::Carried> {
+        let OnTree { session, tree_id, command, before } = on;
+        let sealed = self.sealed.is_some();
+        let refuse = |status| Some(job::Carried::refused(sealed, status));
+        let Element { header, message } = element;
+        let route = match Route::of(command, header, message) {
+            Ok(route) => route,
+            Err(status) => return refuse(status),
+        };
+        let related = match before {
+            Some(Err(status)) if job::needs_open(command) => return refuse(status),
+            Some(Ok(file)) => Some(file),
+            Some(Err(_)) | None => None,
+        };
+        let usable = match session.tree(tree_id).as_deref() {
+            None => return refuse(Status::NETWORK_NAME_DELETED),
+            Some(Tree::Pipes) => {
+                let pipes = pipes::Pipes { smb: &self.smb, session, served: &self.served, tree_id };
+                return Some(pipes.carry_out(element, related, bytes, sealed));
+            }
+            Some(Tree::Disk(disk)) => disk.usable(&self.served, session, sealed),
+        };
+        let Usable { volume, share } = match usable {
+            Ok(usable) => usable,
+            Err(status) => return refuse(status),
+        };
+        let op = OpName::smb(command)?;
+        let cost = match route.class {
+            OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
+        };
+        let file = route.file.map(|id| if id == FileId::PREVIOUS { related } else { Some(id) });
+        let file =
+            file.flatten().and_then(|id| session.file(id, tree_id)).map(|open| open.open.key);
+        let permits = Permits::new(self.connection, session.key, &self.unparked);
+        let asked = Asked { op, class: route.class, cost, arrived: self.arrived };
+        let permit = match permits.ask(&volume, asked, file).await {
+            Ok(permit) => permit,
+            Err(NoPermit::Closed) => return None,
+            Err(NoPermit::Busy) => return refuse(Status::INSUFFICIENT_RESOURCES),
+        };
+        let host = SmbHost {
+            smb: Arc::clone(&self.smb),
+            session: Arc::clone(session),
+            tree: tree_id,
+            share,
+            volume,
+            accounts: Accounts(Arc::clone(self.served.snapshot())),
+            io: self.io.clone(),
+            permits,
+            pending: Pending::new(0),
+            may_wait: false,
+        };
+        let carried = job::carry_out(&host, command, element, related, bytes, sealed).await;
+        permit.end(carried.moved, !is_error(carried.status));
+        Some(carried)
+    }
+}
+
+/// A request on a tree connect.
+struct OnTree<'a> {
+    session: &'a Arc<UserSession>,
+    tree_id: u32,
+    command: Command,
+    before: Option<Result<FileId, Status>>,
+}
+
+/// Checks that a request has the body of those without fields.
+fn empty(element: &Element) -> Result<(), Status> {
+    let decoded = Empty::decode(&element.message);
+    decoded.map(|_| ()).map_err(|_| Status::INVALID_PARAMETER)
+}
+
+/// Is a status one of failure, and neither success nor a warning?
+pub(super) const fn is_error(status: Status) -> bool {
+    status.0 >> 30 == 3
+}

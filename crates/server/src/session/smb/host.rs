@@ -1,0 +1,298 @@
+//! The surroundings of the operations of one request on a volume ([`Host`]): its store, the opens
+//! of its session, the tables of opens and locks, and the contract.
+
+use super::accounts::Accounts;
+use super::pending::Pending;
+use super::server::SmbServer;
+use super::user_session::{FileOpen, OpenRef, UserSession};
+use super::waiter::{Waited, wait};
+use crate::clock::time_of_day;
+use crate::engine::{Asked, Permit, ServedVolume};
+use crate::locks::LockedTables;
+use crate::op_name::OpName;
+use crate::session::{Waiter, tell};
+use crate::sync::{Arc, lock};
+use crate::worker::{Barrier, IoGenerations, IoGuard, NoPermit, Permits};
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use weir_core::{Clock, ObjectKey, OpClass, Timestamp};
+use weir_qos::Cost;
+use weir_smb::host::{Host, RangeLock, Share, User};
+use weir_smb::open::{Open, OpenState};
+use weir_smb::security::Identities;
+use weir_smb::wire::{FileId, Status};
+use weir_state::{
+    File, GrantId, Io, Mode, OpenId, OpenLocked, OpenMode, Range, Refused, Sharing, Span,
+};
+use weir_store::{VolumeObject, VolumeStore};
+
+/// The surroundings of one request.
+pub(super) struct SmbHost {
+    pub(super) smb: Arc<SmbServer>,
+    pub(super) session: Arc<UserSession>,
+    pub(super) tree: u32,
+    pub(super) share: Arc<Share>,
+    pub(super) volume: Arc<ServedVolume>,
+    pub(super) accounts: Accounts,
+    pub(super) io: IoGenerations,
+    pub(super) permits: Permits,
+    pub(super) pending: Arc<Pending>,
+    /// The request may wait for a lock. One in a compound may not: its client could not be told.
+    pub(super) may_wait: bool,
+}
+
+impl SmbHost {
+    fn file(&self, object: &ObjectKey) -> File {
+        File { volume: self.volume.id, object: *object }
+    }
+
+    async fn tables(&self) -> LockedTables<'_, Waiter> {
+        self.volume.locks.tables_when_free().await
+    }
+
+    /// Waits until all data operations that began before have ended.
+    fn barrier(&self) -> Barrier {
+        Barrier::new(&self.volume.workers)
+    }
+
+    /// Waits for a lock until it is held, the open is closed, or the client cancels the request.
+    async fn wait_for(
+        &self,
+        open: OpenId,
+        number: GrantId,
+        waited: impl Future<Output = Waited>,
+    ) -> Result<(), Status> {
+        let (mut waited, mut cancelled) = (pin!(waited), pin!(self.pending.cancelled()));
+        let ended = std::future::poll_fn(|cx| {
+            if let Poll::Ready(waited) = waited.as_mut().poll(cx) {
+                return Poll::Ready(Some(waited));
+            }
+            cancelled.as_mut().poll(cx).map(|()| None)
+        });
+        match ended.await {
+            Some(Waited::Granted) => Ok(()),
+            Some(Waited::Over) => Err(Status::RANGE_NOT_LOCKED),
+            None => {
+                let mut grants = Vec::new();
+                let gone = self.tables().await.cancel_open(open, number, &mut grants);
+                tell(grants);
+                // The lock may have been granted just before.
+                if gone.is_some() { Err(Status::CANCELLED) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl Host for SmbHost {
+    type Store = VolumeStore;
+    type Open = OpenRef;
+    type Io = IoGuard;
+    type Permit = SmbPermit;
+
+    fn store(&self) -> &VolumeStore {
+        &self.volume.store
+    }
+
+    fn share(&self) -> &Share {
+        &self.share
+    }
+
+    fn user(&self) -> &User {
+        &self.session.user
+    }
+
+    fn identities(&self) -> &dyn Identities {
+        &self.accounts
+    }
+
+    fn any_open(
+        &self,
+        mut act: impl FnMut(&Open<VolumeObject>, &mut OpenState<VolumeObject>) -> bool,
+    ) -> bool {
+        let mut opens = self.session.opens().into_iter();
+        opens.any(|one| one.open.tree == self.tree && act(&one.open, &mut lock(&one.state)))
+    }
+
+    fn now(&self) -> Timestamp {
+        time_of_day()
+    }
+
+    fn find(&self, id: FileId) -> Option<OpenRef> {
+        self.session.file(id, self.tree).map(OpenRef)
+    }
+
+    fn find_source(&self, id: FileId) -> Option<OpenRef> {
+        self.session.file_of(id, self.volume.id).map(OpenRef)
+    }
+
+    fn tree(&self) -> u32 {
+        self.tree
+    }
+
+    fn keep(&self, open: Open<VolumeObject>, state: OpenState<VolumeObject>) -> Option<OpenRef> {
+        let id = self.smb.next_file();
+        let open = FileOpen::new(Open { id, ..open }, self.volume.id, state);
+        self.session.keep(open).map(OpenRef)
+    }
+
+    fn take(&self, id: FileId) -> Option<OpenRef> {
+        self.session.take(id).map(OpenRef)
+    }
+
+    fn with<R>(&self, open: &OpenRef, act: impl FnOnce(&mut OpenState<VolumeObject>) -> R) -> R {
+        act(&mut lock(&open.0.state))
+    }
+
+    async fn reserve(&self, file: &ObjectKey, mode: OpenMode) -> Result<OpenId, Refused> {
+        let (file, client) = (self.file(file), &self.session.client);
+        let open = self.tables().await.open_file(&file, client, mode, false)?;
+        let data = Sharing::READ | Sharing::WRITE;
+        if !mode.access.is_empty() && !mode.share.contains(data) {
+            self.barrier().await;
+        }
+        Ok(open)
+    }
+
+    async fn release(&self, open: OpenId) -> bool {
+        let mut grants = Vec::new();
+        let closed = self.tables().await.close_file(open, &mut grants);
+        tell(grants);
+        closed.is_some_and(|closed| closed.delete.is_some())
+    }
+
+    async fn set_delete_on_close(&self, open: OpenId, delete: bool) -> Result<(), Refused> {
+        self.tables().await.set_delete_on_close(open, delete)
+    }
+
+    async fn set_delete_pending(&self, open: OpenId, delete: bool) -> Result<(), Refused> {
+        self.tables().await.set_delete_pending(open, delete)
+    }
+
+    async fn is_delete_pending(&self, file: &ObjectKey) -> bool {
+        let file = self.file(file);
+        self.tables().await.is_delete_pending(&file)
+    }
+
+    async fn denied(&self, file: &ObjectKey) -> Sharing {
+        let file = self.file(file);
+        self.tables().await.denied(&file)
+    }
+
+    async fn opens_on(&self, file: &ObjectKey) -> usize {
+        let file = self.file(file);
+        self.tables().await.opens_on(&file)
+    }
+
+    async fn lock(
+        &self,
+        open: &OpenRef,
+        locks: &[RangeLock],
+        can_wait: bool,
+    ) -> Result<(), Status> {
+        let (now, id) = (self.volume.clock().now(), open.shared);
+        let waits = match locks {
+            [RangeLock { span, mode }] if can_wait && self.may_wait => {
+                let (waited, waiter) = wait();
+                let waiter = Some(Waiter::Smb(waiter));
+                let locked = self.tables().await.lock_open(now, id, *span, *mode, waiter);
+                match locked.map_err(|refused| not_granted(&refused))? {
+                    OpenLocked::Granted => None,
+                    OpenLocked::Waits(number) => Some((number, waited)),
+                }
+            }
+            locks => {
+                let locks: Vec<_> = locks.iter().map(|lock| (lock.span, lock.mode)).collect();
+                let locked = self.tables().await.lock_all(now, id, &locks);
+                locked.map_err(|refused| not_granted(&refused))?;
+                None
+            }
+        };
+        if let Some((number, waited)) = waits {
+            self.wait_for(id, number, waited).await?;
+        }
+        self.barrier().await;
+        Ok(())
+    }
+
+    async fn unlock(&self, open: &OpenRef, spans: &[Span]) -> Result<(), Status> {
+        let mut grants = Vec::new();
+        let mut tables = self.tables().await;
+        let unlocked =
+            spans.iter().try_for_each(|span| tables.unlock_open(open.shared, *span, &mut grants));
+        drop(tables);
+        tell(grants);
+        unlocked.map_err(|_| Status::RANGE_NOT_LOCKED)
+    }
+
+    async fn begin_io(
+        &self,
+        open: &OpenRef,
+        range: Option<Range>,
+        mode: Mode,
+    ) -> Result<IoGuard, Status> {
+        let guard = self.io.enter();
+        if let Some(span) = range.and_then(span_of)
+            && self.volume.filters.with_open.may_stand_on(&open.key)
+        {
+            let io = match mode {
+                Mode::Shared => Io::Read,
+                Mode::Exclusive => Io::Write,
+            };
+            let file = self.file(&open.key);
+            let allowed = self.tables().await.io(&file, Some(open.shared), span, io);
+            allowed.map_err(|_| Status::FILE_LOCK_CONFLICT)?;
+        }
+        Ok(guard)
+    }
+
+    async fn admit(
+        &self,
+        file: &ObjectKey,
+        class: OpClass,
+        bytes: u32,
+    ) -> Result<SmbPermit, Status> {
+        let op = match class {
+            OpClass::Write => OpName::SMB_COPY_WRITE,
+            _ => OpName::SMB_COPY_READ,
+        };
+        let (cost, arrived) = (Cost::of(bytes.into()), self.volume.clock().now());
+        let asked = Asked { op, class, cost, arrived };
+        match self.permits.ask(&self.volume, asked, Some(*file)).await {
+            Ok(permit) => Ok(SmbPermit(permit)),
+            Err(NoPermit::Closed) => Err(Status::CANCELLED),
+            Err(NoPermit::Busy) => Err(Status::INSUFFICIENT_RESOURCES),
+        }
+    }
+}
+
+/// The bytes of a range, as the tables of opens know them.
+fn span_of(range: Range) -> Option<Span> {
+    let length = (range.last() - range.first()).saturating_add(1);
+    Span::new(range.first(), length)
+}
+
+/// The permit of a part of a request.
+pub(super) struct SmbPermit(Permit);
+
+impl weir_smb::host::Permit for SmbPermit {
+    fn end(self, moved: u64, ok: bool) {
+        self.0.end(moved, ok);
+    }
+}
+
+/// The status of a lock that is not given. A grace period is over soon: the client tries again.
+fn not_granted(refused: &Refused) -> Status {
+    match refused {
+        Refused::Full(_) => Status::INSUFFICIENT_RESOURCES,
+        Refused::Closed => Status::FILE_CLOSED,
+        Refused::NoVolume => Status::NETWORK_NAME_DELETED,
+        Refused::Held(_)
+        | Refused::Shared
+        | Refused::Sharing
+        | Refused::DeletePending
+        | Refused::Grace
+        | Refused::NoReclaim
+        | Refused::Deadlock => Status::LOCK_NOT_GRANTED,
+    }
+}

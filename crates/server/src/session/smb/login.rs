@@ -1,0 +1,327 @@
+//! NEGOTIATE and SESSION_SETUP (MS-SMB2 §3.3.5.4, §3.3.5.5): what is agreed on, and who logs in.
+
+use super::super::{Begun, Cx, Prepared};
+use super::answer::{Answer, frame_of};
+use super::begin::{Element, proved};
+use super::tree;
+use super::user_session::{NewSession, UserSession};
+use super::{Delayed, SmbError, SmbServer, SmbSession, Stage};
+use crate::limits::LOGINS_CONNECTION_MAX;
+use crate::sync::{Arc, lock};
+use std::net::IpAddr;
+use weir_catalog::{User, folded};
+use weir_core::{Mono, Origin};
+use weir_crypto::Provider;
+use weir_qos::ClientKey;
+use weir_smb::auth::{Acceptor, Account, Login, Next, Refused};
+use weir_smb::conn::{LONGEST, Negotiated, upgrade};
+use weir_smb::crypto::{Derivation, Preauth, Role};
+use weir_smb::wire::{
+    Command, Header, HeaderFlags, SecurityMode, SessionFlags, SessionSetupFlags,
+    SessionSetupRequest, SessionSetupResponse, Status, TreeOrAsync,
+};
+use weir_smb::{frame, host};
+use weir_state::{Client, Protocol};
+
+/// Bytes of the prefix of the transport.
+const PREFIX_BYTES: usize = 4;
+
+/// A login that goes on.
+pub(super) struct HalfLogin {
+    session_id: u64,
+    acceptor: Acceptor,
+    preauth: Preauth,
+}
+
+/// The last request of a login.
+struct Setup<'a> {
+    element: &'a Element,
+    request: SessionSetupRequest<'a>,
+    /// The session that sealed it.
+    sealed: Option<&'a Arc<UserSession>>,
+    half: HalfLogin,
+    /// The session that it renews.
+    renewed: Option<Arc<UserSession>>,
+}
+
+/// The end of a login. It is not answered before the time `at`.
+enum Verdict {
+    Admitted { at: Mono, user: Arc<User>, login: Login },
+    Refused { at: Mono, reason: String },
+}
+
+impl SmbSession {
+    /// The response that tells a client of SMB1 to begin again.
+    pub(super) fn upgrade_reply(&self, credits: u16) -> Result<Vec<u8>, SmbError> {
+        let header = Header {
+            credit_charge: 0,
+            status: Status::SUCCESS,
+            command: Ok(Command::Negotiate),
+            credits,
+            flags: HeaderFlags::empty(),
+            next_command: 0,
+            message_id: 0,
+            tree: TreeOrAsync::Tree(0),
+            session_id: 0,
+            signature: [0; 16],
+        };
+        let mut bytes = frame::begin(Vec::with_capacity(256), false);
+        upgrade(&self.smb.greeting, SmbServer::now(), &mut bytes);
+        let answer = Answer::new(&header, Status::SUCCESS, bytes, None);
+        Ok(frame_of(vec![answer], None)?)
+    }
+
+    /// Answers NEGOTIATE.
+    pub(super) fn negotiate(&mut self, element: &Element) -> Result<Begun, SmbError> {
+        let Element { header, message } = element;
+        let mut bytes = frame::begin(Vec::with_capacity(512), false);
+        let (greeting, now) = (&self.smb.greeting, SmbServer::now());
+        match Negotiated::of(&Provider, greeting, message, now, &mut bytes) {
+            Ok(mut negotiated) => {
+                let answer = Answer::new(header, Status::SUCCESS, bytes, None);
+                let frame = frame_of(vec![answer], None)?;
+                negotiated.preauth.update(&Provider, frame.get(PREFIX_BYTES..).unwrap_or(&[]));
+                self.stage = Stage::Negotiated(Box::new(negotiated));
+                Ok(Begun::Reply(frame))
+            }
+            Err(status) => {
+                let answer = Answer::error(header, status, false, None);
+                Ok(Begun::Reply(frame_of(vec![answer], None)?))
+            }
+        }
+    }
+
+    /// Answers SESSION_SETUP.
+    pub(super) fn session_setup(
+        &mut self,
+        cx: &mut Cx<'_>,
+        element: &Element,
+        sealed: Option<&Arc<UserSession>>,
+    ) -> Result<Begun, SmbError> {
+        let refuse = |status| {
+            let answer = Answer::error(&element.header, status, sealed.is_some(), None);
+            Ok(Begun::Reply(frame_of(vec![answer], sealed)?))
+        };
+        let Ok(request) = SessionSetupRequest::decode(&element.message) else {
+            return refuse(Status::INVALID_PARAMETER);
+        };
+        if request.flags.contains(SessionSetupFlags::BINDING) {
+            return refuse(Status::REQUEST_NOT_ACCEPTED);
+        }
+        let (mut half, renewed) = match self.half_login(element, sealed) {
+            Ok(found) => found,
+            Err(status) => return refuse(status),
+        };
+        half.preauth.update(&Provider, &element.message);
+        let snapshot = Arc::clone(cx.view.load().snapshot());
+        let smb = Arc::clone(&self.smb);
+        let lookup = |name: &str, _domain: &str| smb.nt_hash(snapshot.user_named(name)?);
+        let token = request.token.bytes;
+        let next = half.acceptor.step(&Provider, token, SmbServer::now(), lookup);
+        let verdict = match next {
+            Next::Continue(token) => return self.go_on(element, half, &token, sealed),
+            Next::Done(login) => self.admitted(cx, login),
+            Next::Refused(refused) => self.refused(cx, refused),
+        };
+        let setup = Setup { element, request, sealed, half, renewed };
+        let (at, answer, old) = match verdict {
+            Verdict::Admitted { at, user, login } => {
+                match self.logged_in(cx, &setup, &user, &login) {
+                    Ok(answer) => (at, answer, self.previous(&setup, &user)),
+                    Err(status) => return refuse(status),
+                }
+            }
+            Verdict::Refused { at, reason } => {
+                tracing::warn!(peer = %cx.peer, %reason, "login over SMB refused");
+                let (status, sealed) = (Status::LOGON_FAILURE, sealed.is_some());
+                (at, Answer::error(&element.header, status, sealed, None), None)
+            }
+        };
+        let frame = frame_of(vec![answer], sealed)?;
+        let frame = self.hold_back(at, frame, cx.now);
+        let Some(old) = old else {
+            return Ok(frame.map_or(Begun::Nothing, Begun::Reply));
+        };
+        let served = Arc::clone(cx.view.load());
+        let reply = async move {
+            tree::end_session(&smb, &old, &served).await;
+            Prepared::of(frame)
+        };
+        Ok(Begun::Await { reply: Box::pin(reply), holds: 0 })
+    }
+
+    /// Gives the frame if it may be sent `now`, or keeps it until the time `at`.
+    fn hold_back(&mut self, at: Mono, record: Vec<u8>, now: Mono) -> Option<Vec<u8>> {
+        if at <= now {
+            return Some(record);
+        }
+        self.delayed.push(Delayed { at, record });
+        None
+    }
+
+    /// The login that a request belongs to, and the session that it renews.
+    fn half_login(
+        &mut self,
+        element: &Element,
+        sealed: Option<&Arc<UserSession>>,
+    ) -> Result<(HalfLogin, Option<Arc<UserSession>>), Status> {
+        let Stage::Negotiated(negotiated) = &self.stage else {
+            return Err(Status::INVALID_PARAMETER);
+        };
+        let id = element.header.session_id;
+        let renewed = self.sessions.find(id);
+        if let Some(session) = &renewed {
+            proved(session, &element.header, &element.message, sealed)?;
+        }
+        if let Some(at) = self.logins.iter().position(|half| half.session_id == id) {
+            return Ok((self.logins.remove(at), renewed));
+        }
+        let session_id = match id {
+            0 => self.smb.next_session(),
+            id if renewed.is_some() => id,
+            _ => return Err(Status::USER_SESSION_DELETED),
+        };
+        let acceptor = Acceptor::new(Arc::clone(&self.smb.names));
+        let preauth = negotiated.preauth.clone();
+        Ok((HalfLogin { session_id, acceptor, preauth }, renewed))
+    }
+
+    /// Answers a token that is not the last.
+    fn go_on(
+        &mut self,
+        element: &Element,
+        mut half: HalfLogin,
+        token: &[u8],
+        sealed: Option<&Arc<UserSession>>,
+    ) -> Result<Begun, SmbError> {
+        let mut bytes = frame::begin(Vec::with_capacity(512), sealed.is_some());
+        SessionSetupResponse { flags: SessionFlags::empty(), token }.encode(&mut bytes);
+        let mut answer =
+            Answer::new(&element.header, Status::MORE_PROCESSING_REQUIRED, bytes, None);
+        answer.header.session_id = half.session_id;
+        let frame = frame_of(vec![answer], sealed)?;
+        half.preauth.update(&Provider, frame.get(PREFIX_BYTES..).unwrap_or(&[]));
+        if self.logins.len() >= LOGINS_CONNECTION_MAX {
+            self.logins.remove(0);
+        }
+        self.logins.push(half);
+        Ok(Begun::Reply(frame))
+    }
+
+    /// The verdict on a login that proved the password.
+    fn admitted(&self, cx: &mut Cx<'_>, login: Login) -> Verdict {
+        let account = folded(&login.account.user);
+        let mut throttle = lock(&self.smb.throttle);
+        let Some(at) = throttle.answer_at(&account, cx.peer, cx.now) else {
+            drop(throttle);
+            return self.failed(cx, &account, &"too many failed logins before it");
+        };
+        throttle.succeeded(&account, cx.peer);
+        drop(throttle);
+        let user = cx.view.load().snapshot().user_named(&login.account.user).cloned();
+        match user.filter(|user| user.enabled) {
+            Some(user) => Verdict::Admitted { at, user, login },
+            None => self.failed(cx, &account, &"the user is gone or disabled"),
+        }
+    }
+
+    /// The verdict on a login that is refused.
+    fn refused(&self, cx: &Cx<'_>, Refused { reason, account }: Refused) -> Verdict {
+        let Account { user, .. } = account.unwrap_or_default();
+        self.failed(cx, &folded(&user), &reason)
+    }
+
+    fn failed(&self, cx: &Cx<'_>, account: &str, reason: &dyn std::fmt::Display) -> Verdict {
+        let mut throttle = lock(&self.smb.throttle);
+        // One more that is held back for too long is refused unseen, and costs no more.
+        let at = throttle.answer_at(account, cx.peer, cx.now);
+        if let Some(at) = at {
+            throttle.failed(account, cx.peer, at, cx.now);
+        }
+        let at = at.unwrap_or(cx.now + LONGEST);
+        Verdict::Refused { at, reason: format!("{account:?}: {reason}") }
+    }
+
+    /// Makes or renews the session of a user who has logged in. Gives the answer.
+    ///
+    /// # Errors
+    /// A [`Status`] to answer.
+    fn logged_in(
+        &self,
+        cx: &Cx<'_>,
+        setup: &Setup<'_>,
+        user: &User,
+        login: &Login,
+    ) -> Result<Answer, Status> {
+        let session = match &setup.renewed {
+            Some(session) if session.rid == user.rid => Arc::clone(session),
+            Some(_) => return Err(Status::ACCESS_DENIED),
+            None => self.new_session(cx, setup, user, login)?,
+        };
+        let mut bytes = frame::begin(Vec::with_capacity(256), setup.sealed.is_some());
+        let (flags, token) = (SessionFlags::empty(), login.token.as_slice());
+        SessionSetupResponse { flags, token }.encode(&mut bytes);
+        let header = &setup.element.header;
+        let mut answer = Answer::new(header, Status::SUCCESS, bytes, Some(&session));
+        answer.header.session_id = session.id;
+        // The last response is signed whatever was agreed (MS-SMB2 §3.3.5.5.3).
+        answer.signed = Some(session);
+        Ok(answer)
+    }
+
+    fn new_session(
+        &self,
+        cx: &Cx<'_>,
+        Setup { half, request, .. }: &Setup<'_>,
+        user: &User,
+        login: &Login,
+    ) -> Result<Arc<UserSession>, Status> {
+        let Stage::Negotiated(negotiated) = &self.stage else {
+            return Err(Status::INVALID_PARAMETER);
+        };
+        let keys = Derivation::new(&Provider, &login.session_key, &half.preauth);
+        let sealing = negotiated.cipher.map(|cipher| keys.sealing(cipher, Role::Server));
+        let sealing = sealing.transpose().map_err(|_| Status::INSUFFICIENT_RESOURCES)?;
+        let session = Arc::new(UserSession::new(NewSession {
+            id: half.session_id,
+            rid: user.rid,
+            user: host::User { credentials: user.credentials(), name: user.name.clone() },
+            client: Client::new(Protocol::Smb, Origin::of(cx.peer), &half.session_id.to_be_bytes()),
+            key: client_key(user.rid, cx.peer),
+            peer: cx.peer,
+            signing: keys.signing(negotiated.signing, Role::Server),
+            sealing,
+            must_sign: self.smb.greeting.signing_required
+                || negotiated.client_requires_signing
+                || request.security_mode.contains(SecurityMode::SIGNING_REQUIRED),
+        }));
+        if !self.sessions.add(&session) {
+            return Err(Status::INSUFFICIENT_RESOURCES);
+        }
+        self.smb.add(&session);
+        tracing::info!(user = %user.name, peer = %cx.peer, "logged in over SMB");
+        Ok(session)
+    }
+
+    /// The session that a client says it had before, if it is the same user's: it ends.
+    fn previous(&self, setup: &Setup<'_>, user: &User) -> Option<Arc<UserSession>> {
+        let (id, own) = (setup.request.previous_session_id, setup.half.session_id);
+        let session = self.smb.session(id).filter(|session| session.rid == user.rid)?;
+        (id != 0 && id != own).then_some(session)
+    }
+}
+
+/// The identity among which gates share fairly: a user at an address, so that neither the sessions
+/// nor the connections of a user get more than one. It is no address of a client of NFS, since no
+/// unicast address of IPv6 begins with these bits.
+fn client_key(rid: u32, peer: IpAddr) -> ClientKey {
+    let address = match peer {
+        IpAddr::V4(address) => u64::from(u32::from(address)),
+        IpAddr::V6(address) => {
+            let bytes = u128::from(address).to_be_bytes();
+            let halves = bytes.as_chunks().0.iter().copied().map(u64::from_be_bytes);
+            halves.fold(0, |both, half| both ^ half)
+        }
+    };
+    ClientKey(0xffff << 112 | u128::from(rid) << 64 | u128::from(address))
+}

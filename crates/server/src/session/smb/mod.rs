@@ -1,0 +1,164 @@
+//! The session layer of SMB 3.1.1 on one connection (MS-SMB2 §3.3.1.7): frames, seals and
+//! signatures, credits, logins, and the way from requests to operations.
+//!
+//! A frame of one request on a volume becomes a request of that volume, charged as a whole
+//! ([`job`]). Every other frame (a compound, or a request on no volume) is carried out one element
+//! after another, each of which has a permit of its own ([`chain`]).
+//!
+//! Not here: messages, keys, and the operations themselves, which are `weir-smb`'s.
+
+mod accounts;
+mod answer;
+mod begin;
+mod chain;
+mod connected;
+mod host;
+mod job;
+mod login;
+mod pending;
+mod pipe_open;
+mod pipes;
+mod server;
+mod tree;
+mod user_session;
+mod waiter;
+
+pub(crate) use job::{SmbJob, SmbUnanswered};
+pub(crate) use server::SmbServer;
+pub(crate) use waiter::SmbWaiter;
+
+use super::{Frame, ProtocolError};
+use crate::engine::View;
+use crate::limits::RECORD_BYTES_MAX;
+use crate::sync::Arc;
+use connected::Connected;
+use login::HalfLogin;
+use pending::{Interim, PendingList};
+use std::future::Future;
+use std::pin::Pin;
+use weir_core::Mono;
+use weir_smb::conn::{Credits, Negotiated, NotGranted};
+use weir_smb::crypto::CryptoError;
+use weir_smb::wire::{WireError, netbios};
+
+const _: () = assert!(weir_smb::limits::FRAME_BYTES_MAX <= RECORD_BYTES_MAX);
+
+/// Why a connection of SMB is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SmbError {
+    #[error(transparent)]
+    Frame(#[from] netbios::FrameError),
+    #[error("a message is malformed: {0}")]
+    Wire(#[from] WireError),
+    #[error(transparent)]
+    Credits(#[from] NotGranted),
+    #[error("a frame cannot be opened or answered: {0}")]
+    Crypto(#[from] CryptoError),
+    #[error("the frame is sealed for no session of the connection")]
+    NoSession,
+    #[error("a message is a response")]
+    Response,
+    #[error("a message is not allowed before or after NEGOTIATE")]
+    OutOfOrder,
+    #[error("the client offers no dialect that is served")]
+    NoDialect,
+    #[error("compression was not negotiated")]
+    Compressed,
+    #[error("the client asked for validation of a negotiation that is protected already")]
+    Validation,
+}
+
+/// The progress of the negotiation of a connection.
+enum Stage {
+    /// Nothing was received.
+    Fresh,
+    /// A client of SMB1 was told to begin again with SMB2.
+    Upgraded,
+    /// Dialect and algorithms are agreed.
+    Negotiated(Box<Negotiated>),
+}
+
+/// A record that is held back until its time.
+struct Delayed {
+    at: Mono,
+    record: Vec<u8>,
+}
+
+/// The state of one connection.
+pub(crate) struct SmbSession {
+    smb: Arc<SmbServer>,
+    stage: Stage,
+    credits: Credits,
+    logins: Vec<HalfLogin>,
+    sessions: Arc<Connected>,
+    pending: PendingList,
+    delayed: Vec<Delayed>,
+}
+
+impl SmbSession {
+    /// The session of a new connection.
+    pub(super) fn new(smb: &Arc<SmbServer>) -> Self {
+        Self {
+            smb: Arc::clone(smb),
+            stage: Stage::Fresh,
+            credits: Credits::default(),
+            logins: Vec::new(),
+            sessions: Arc::default(),
+            pending: PendingList::default(),
+            delayed: Vec::new(),
+        }
+    }
+
+    /// See [`super::Session::next`].
+    pub(super) fn next(bytes: &[u8]) -> Result<Frame, ProtocolError> {
+        Ok(match netbios::next(bytes).map_err(SmbError::from)? {
+            netbios::Step::NeedMore { total } => Frame::NeedMore { total },
+            netbios::Step::Frame { at } => {
+                let consumed = at.end;
+                Frame::Whole { at, consumed }
+            }
+        })
+    }
+
+    /// See [`super::Session::waits`].
+    pub(super) fn waits(&mut self, job: &SmbJob, now: Mono) {
+        self.pending.add(job.header(), job.sealed().cloned(), job.pending(), true, now);
+    }
+
+    /// See [`super::Session::under_way`].
+    pub(super) fn under_way(&mut self, rest: &SmbUnanswered, now: Mono) {
+        self.pending.add(rest.header, rest.sealed.clone(), &rest.pending, false, now);
+    }
+
+    /// See [`super::Session::alarm`].
+    pub(super) fn alarm(&self) -> Option<Mono> {
+        let delayed = self.delayed.iter().map(|delayed| delayed.at).min();
+        delayed.into_iter().chain(self.pending.next()).min()
+    }
+
+    /// See [`super::Session::ring`].
+    pub(super) fn ring(&mut self, now: Mono) -> Vec<Vec<u8>> {
+        let due = self.delayed.extract_if(.., |delayed| delayed.at <= now);
+        let mut records: Vec<Vec<u8>> = due.map(|delayed| delayed.record).collect();
+        for Interim { header, async_id, sealed } in self.pending.due(now) {
+            records.extend(answer::interim(&header, async_id, sealed.as_ref()).ok());
+        }
+        records
+    }
+
+    /// See [`super::Session::close`]: ends the sessions of the connection. Gives what is left to be
+    /// done: their opens are closed, and files deleted that are to be.
+    pub(super) fn close(self, view: &mut View) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
+        let sessions = self.sessions.take_all();
+        if sessions.is_empty() {
+            return None;
+        }
+        let served = Arc::clone(view.load());
+        let smb = self.smb;
+        Some(Box::pin(async move {
+            for session in sessions {
+                tree::end_session(&smb, &session, &served).await;
+            }
+        }))
+    }
+}

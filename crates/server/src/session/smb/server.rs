@@ -1,0 +1,127 @@
+//! The state that the SMB sessions of all connections share: the sessions themselves, the counts
+//! of failed logins, and what the server says about itself.
+
+use super::user_session::UserSession;
+use crate::clock::time_of_day;
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
+use std::collections::HashMap;
+use weir_catalog::Catalog;
+use weir_crypto::Provider;
+use weir_smb::auth::ntlm::ServerNames;
+use weir_smb::auth::{NtHash, hint};
+use weir_smb::conn::{Greeting, Throttle};
+use weir_smb::crypto::{Crypto, NoRandom};
+use weir_smb::fscc::NtTime;
+use weir_smb::limits::IO_BYTES_MAX;
+use weir_smb::wire::FileId;
+
+/// The most letters of a NetBIOS name.
+const NETBIOS_NAME_MAX: usize = 15;
+
+/// The name of a server whose host name is none that clients can be told.
+const NAME: &str = "WEIR";
+
+/// The shared state.
+pub(crate) struct SmbServer {
+    pub(super) greeting: Greeting,
+    pub(super) names: Arc<ServerNames>,
+    /// The server's name, as the list of shares gives it.
+    pub(super) name: String,
+    pub(super) throttle: Mutex<Throttle>,
+    catalog: Arc<Catalog>,
+    sessions: Mutex<HashMap<u64, Arc<UserSession>>>,
+    next_session: AtomicU64,
+    next_file: AtomicU64,
+    next_async: AtomicU64,
+}
+
+impl SmbServer {
+    /// The state of a server without sessions, with the users of `catalog`.
+    ///
+    /// # Errors
+    /// [`NoRandom`].
+    pub(crate) fn new(catalog: Arc<Catalog>, signing_required: bool) -> Result<Self, NoRandom> {
+        let mut random = [0; 32];
+        Provider.random(&mut random)?;
+        let [guid, session] = [0, 16].map(|at| {
+            let mut part = [0; 16];
+            part.copy_from_slice(&random[at..at + 16]);
+            part
+        });
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let (name, names) = names(&host);
+        let greeting =
+            Greeting { guid, signing_required, io_bytes_max: IO_BYTES_MAX, token: hint() };
+        // Ids of sessions begin anywhere, so that those of an earlier server are not met again.
+        let first = u64::from_le_bytes(*session.first_chunk().unwrap_or(&[0; 8])) >> 16;
+        Ok(Self {
+            greeting,
+            names: Arc::new(names),
+            name,
+            throttle: Mutex::default(),
+            catalog,
+            sessions: Mutex::default(),
+            next_session: AtomicU64::new(first.max(1)),
+            next_file: AtomicU64::new(1),
+            next_async: AtomicU64::new(1),
+        })
+    }
+
+    /// The present in units of 100 ns since 1601.
+    pub(super) fn now() -> u64 {
+        u64::try_from(NtTime::from(time_of_day()).0).unwrap_or(0)
+    }
+
+    /// The NT hash of a user's password, if the user may log in.
+    pub(super) fn nt_hash(&self, user: &weir_catalog::User) -> Option<NtHash> {
+        let sealed = user.password.as_ref().filter(|_| user.enabled)?;
+        match self.catalog.sealer().open(user.rid, sealed) {
+            Ok(hash) => Some(NtHash(hash)),
+            Err(error) => {
+                tracing::warn!(user = %user.name, %error, "a user cannot log in");
+                None
+            }
+        }
+    }
+
+    /// An id for a new session, which no other has.
+    pub(super) fn next_session(&self) -> u64 {
+        self.next_session.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An id for a new open, which no other has.
+    pub(super) fn next_file(&self) -> FileId {
+        let id = self.next_file.fetch_add(1, Ordering::Relaxed);
+        FileId { persistent: id, volatile: id }
+    }
+
+    /// An id for the interim response of a request, which no other has.
+    pub(super) fn next_async(&self) -> u64 {
+        self.next_async.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A user has logged in.
+    pub(super) fn add(&self, session: &Arc<UserSession>) {
+        lock(&self.sessions).insert(session.id, Arc::clone(session));
+    }
+
+    /// A session is over.
+    pub(super) fn remove(&self, session: u64) {
+        lock(&self.sessions).remove(&session);
+    }
+
+    /// The session with this id.
+    pub(super) fn session(&self, id: u64) -> Option<Arc<UserSession>> {
+        lock(&self.sessions).get(&id).cloned()
+    }
+}
+
+/// The NetBIOS name, and all names, of the host called `host`.
+fn names(host: &str) -> (String, ServerNames) {
+    let first = host.split('.').next().unwrap_or(host);
+    let netbios: String = first.to_uppercase().chars().take(NETBIOS_NAME_MAX).collect();
+    match ServerNames::new(&netbios, &host.to_lowercase()) {
+        Some(names) => (netbios, names),
+        None => names(NAME),
+    }
+}

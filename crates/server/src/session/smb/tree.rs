@@ -1,0 +1,224 @@
+//! Tree connects: which share a client means, what the rules of its volume let the user do, and
+//! the end of opens with the tree connect or the session.
+
+use super::server::SmbServer;
+use super::user_session::{FileOpen, Tree, UserSession};
+use crate::engine::{Served, ServedSet, ServedVolume};
+use crate::session::tell;
+use crate::sync::{Arc, lock};
+use arc_swap::ArcSwap;
+use weir_catalog::{Access, Volume};
+use weir_core::{Credentials, Name, Store as _, Timestamp, VolumeId};
+use weir_smb::host::Share;
+use weir_smb::wire::{
+    AccessMask, ShareCapabilities, ShareFlags, ShareType, Status, TreeConnectRequest,
+    TreeConnectResponse,
+};
+
+/// The share of named pipes, as clients name it.
+const PIPES: &str = "IPC$";
+
+/// All access to a file (MS-SMB2 §2.2.13.1.1, FILE_ALL_ACCESS).
+const ALL: AccessMask = AccessMask::from_bits_retain(0x001f_01ff);
+
+/// The access that changes something.
+const WRITES: AccessMask = AccessMask::WRITE_DATA
+    .union(AccessMask::APPEND_DATA)
+    .union(AccessMask::WRITE_EA)
+    .union(AccessMask::DELETE_CHILD)
+    .union(AccessMask::WRITE_ATTRIBUTES)
+    .union(AccessMask::DELETE)
+    .union(AccessMask::WRITE_DAC)
+    .union(AccessMask::WRITE_OWNER);
+
+/// A tree connect to a volume.
+pub(crate) struct DiskTree {
+    volume: VolumeId,
+    /// The rights under the configuration of the volume at the last request.
+    rights: ArcSwap<Rights>,
+}
+
+/// The rights of a user on a share under one configuration of its volume.
+struct Rights {
+    config: Arc<Volume>,
+    /// None if no rule lets the user in.
+    share: Option<Arc<Share>>,
+}
+
+/// A share that a request may use now.
+pub(super) struct Usable {
+    pub(super) volume: Arc<ServedVolume>,
+    pub(super) share: Arc<Share>,
+}
+
+impl Rights {
+    fn of(config: &Arc<Volume>, served: &ServedSet, session: &UserSession) -> Self {
+        let user = served.snapshot().user_by_rid(session.rid);
+        let access = user.and_then(|user| config.share_access(session.peer, user));
+        let share = access.map(|access| {
+            Arc::new(Share {
+                volume: config.id,
+                name: config.name.clone(),
+                created: Timestamp::default(),
+                maximal: match access {
+                    Access::ReadWrite => ALL,
+                    Access::ReadOnly => ALL.difference(WRITES),
+                },
+                access_based_enumeration: config.smb.abe,
+            })
+        });
+        Self { config: Arc::clone(config), share }
+    }
+}
+
+impl DiskTree {
+    /// The share for a request of `session` that came sealed or not.
+    ///
+    /// # Errors
+    /// [`Status::NETWORK_NAME_DELETED`] if the volume is gone, [`Status::ACCESS_DENIED`] if its
+    /// rules let the user in no more or only sealed.
+    pub(super) fn usable(
+        &self,
+        served: &ServedSet,
+        session: &UserSession,
+        sealed: bool,
+    ) -> Result<Usable, Status> {
+        let Served { volume, config, .. } =
+            served.by_id(self.volume).ok_or(Status::NETWORK_NAME_DELETED)?;
+        let mut rights = self.rights.load_full();
+        if !Arc::ptr_eq(&rights.config, config) {
+            rights = Arc::new(Rights::of(config, served, session));
+            self.rights.store(Arc::clone(&rights));
+        }
+        let share = rights.share.as_ref().ok_or(Status::ACCESS_DENIED)?;
+        if config.smb.encrypt && !sealed {
+            return Err(Status::ACCESS_DENIED);
+        }
+        Ok(Usable { volume: Arc::clone(volume), share: Arc::clone(share) })
+    }
+}
+
+/// Answers a TREE_CONNECT (MS-SMB2 §3.3.5.7): the body goes to `out`. Gives the tree's id.
+///
+/// # Errors
+/// A [`Status`] to answer.
+pub(super) fn connect(
+    session: &UserSession,
+    served: &ServedSet,
+    message: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<u32, Status> {
+    let request = TreeConnectRequest::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
+    let name = share_name(request.path).ok_or(Status::BAD_NETWORK_NAME)?;
+    let (tree, response) = if name.eq_ignore_ascii_case(PIPES) {
+        let response = TreeConnectResponse {
+            share_type: ShareType::PIPE,
+            share_flags: ShareFlags::NO_CACHING,
+            capabilities: ShareCapabilities::empty(),
+            maximal_access: ALL,
+        };
+        (Tree::Pipes, response)
+    } else {
+        disk(session, served, &name)?
+    };
+    let id = session.connect(tree).ok_or(Status::INSUFFICIENT_RESOURCES)?;
+    response.encode(out);
+    Ok(id)
+}
+
+fn disk(
+    session: &UserSession,
+    served: &ServedSet,
+    name: &str,
+) -> Result<(Tree, TreeConnectResponse), Status> {
+    let volume = served.snapshot().share_named(name).ok_or(Status::BAD_NETWORK_NAME)?;
+    let config = &served.by_id(volume.id).ok_or(Status::BAD_NETWORK_NAME)?.config;
+    if config.smb.encrypt && session.sealing.is_none() {
+        return Err(Status::ACCESS_DENIED);
+    }
+    let rights = Rights::of(config, served, session);
+    let share = rights.share.as_ref().ok_or(Status::ACCESS_DENIED)?;
+    let mut share_flags = ShareFlags::NO_CACHING;
+    share_flags.set(ShareFlags::ENCRYPT_DATA, config.smb.encrypt);
+    share_flags.set(ShareFlags::ACCESS_BASED_DIRECTORY_ENUM, config.smb.abe);
+    let response = TreeConnectResponse {
+        share_type: ShareType::DISK,
+        share_flags,
+        capabilities: ShareCapabilities::empty(),
+        maximal_access: share.maximal,
+    };
+    let tree = DiskTree { volume: config.id, rights: ArcSwap::from_pointee(rights) };
+    Ok((Tree::Disk(tree), response))
+}
+
+/// The name of the share in `\\server\share`, in UTF-16.
+fn share_name(path: &[u8]) -> Option<String> {
+    let units: Vec<u16> = path.as_chunks().0.iter().copied().map(u16::from_le_bytes).collect();
+    let path = String::from_utf16(&units).ok()?;
+    let path = path.strip_prefix(r"\\")?;
+    let (server, share) = path.split_once('\\')?;
+    (!server.is_empty() && !share.is_empty() && !share.contains('\\')).then(|| share.to_owned())
+}
+
+/// Closes an open of `volume`, with its locks, and deletes the file if it is to be.
+pub(super) async fn close(volume: &ServedVolume, open: &FileOpen) {
+    let mut grants = Vec::new();
+    let closed = volume.locks.tables_when_free().await.close_file(open.open.shared, &mut grants);
+    tell(grants);
+    if closed.is_none_or(|closed| closed.delete.is_none()) {
+        return;
+    }
+    let Some(place) = lock(&open.state).place.clone() else { return };
+    let Ok(name) = Name::new(&place.name) else { return };
+    // Whether the file may be deleted was decided when it was opened. A directory that is not
+    // empty stays, and so does a file whose name is another's by now.
+    let removed =
+        volume.store.remove_this(&place.dir, name, &open.open.object, &Credentials::ROOT).await;
+    if let Err(error) = removed {
+        tracing::debug!(%error, "a file that was to be deleted on close stays");
+    }
+}
+
+/// Closes opens that belong to volumes which are served.
+pub(super) async fn close_all(opens: Vec<Arc<FileOpen>>, served: &ServedSet) {
+    for open in opens {
+        if let Some(Served { volume, .. }) = served.by_id(open.volume) {
+            close(volume, &open).await;
+        }
+    }
+}
+
+/// Ends a session with all that it holds.
+pub(super) async fn end_session(smb: &SmbServer, session: &UserSession, served: &ServedSet) {
+    let opens = session.end();
+    smb.remove(session.id);
+    close_all(opens, served).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(path: &str) -> Option<String> {
+        let units: Vec<u8> = path.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        share_name(&units)
+    }
+
+    #[test]
+    fn a_share_is_the_last_of_two_names() {
+        assert_eq!(share(r"\\server\data"), Some("data".to_owned()));
+        assert_eq!(share(r"\\10.0.0.1\IPC$"), Some("IPC$".to_owned()));
+        for wrong in ["", "data", r"\data", r"\\server", r"\\server\", r"\\\data", r"\\s\a\b"] {
+            assert_eq!(share(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_share_for_readers_leaves_no_access_that_changes_anything() {
+        let left = ALL.difference(WRITES);
+        assert!(
+            left.contains(AccessMask::READ_DATA | AccessMask::EXECUTE | AccessMask::READ_CONTROL)
+        );
+        assert!(!left.intersects(WRITES));
+    }
+}

@@ -1,0 +1,222 @@
+//! A session: a user who has logged in on a connection, with keys, tree connects and opens
+//! (MS-SMB2 §3.3.1.8 to §3.3.1.10).
+//!
+//! Every worker can reach every session and open. Not here: the login, and the operations.
+
+use super::pipe_open::PipeOpen;
+use super::tree::DiskTree;
+use crate::limits::{OPENS_SESSION_MAX, TREES_SESSION_MAX};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::Deref;
+use weir_core::VolumeId;
+use weir_crypto::Provider;
+use weir_qos::ClientKey;
+use weir_smb::crypto::{SealKeys, SigningKey};
+use weir_smb::host::User;
+use weir_smb::open::{Open, OpenState};
+use weir_smb::wire::FileId;
+use weir_state::Client;
+use weir_store::VolumeObject;
+
+/// An open of a file or directory.
+pub(crate) struct FileOpen {
+    pub(super) open: Open<VolumeObject>,
+    pub(super) volume: VolumeId,
+    pub(super) state: Mutex<OpenState<VolumeObject>>,
+}
+
+impl FileOpen {
+    pub(super) fn new(
+        open: Open<VolumeObject>,
+        volume: VolumeId,
+        state: OpenState<VolumeObject>,
+    ) -> Self {
+        Self { open, volume, state: Mutex::new(state) }
+    }
+}
+
+/// A counted reference to an open, as operations see it.
+#[derive(Clone)]
+pub(crate) struct OpenRef(pub(super) Arc<FileOpen>);
+
+impl Deref for OpenRef {
+    type Target = Open<VolumeObject>;
+    fn deref(&self) -> &Open<VolumeObject> {
+        &self.0.open
+    }
+}
+
+/// A share that a session is connected to.
+pub(crate) enum Tree {
+    /// A volume.
+    Disk(DiskTree),
+    /// `IPC$`.
+    Pipes,
+}
+
+/// The tree connects and opens of a session.
+#[derive(Default)]
+struct Held {
+    trees: HashMap<u32, Arc<Tree>>,
+    files: HashMap<u64, Arc<FileOpen>>,
+    pipes: HashMap<u64, Arc<PipeOpen>>,
+}
+
+/// A session.
+pub(crate) struct UserSession {
+    pub(super) id: u64,
+    /// The user's relative identifier in the catalogue.
+    pub(super) rid: u32,
+    pub(super) user: User,
+    /// The session as the shared tables of locks and opens know it.
+    pub(super) client: Client,
+    /// The identity among which gates share fairly.
+    pub(super) key: ClientKey,
+    pub(super) peer: IpAddr,
+    pub(super) signing: SigningKey<Provider>,
+    pub(super) sealing: Option<SealKeys<Provider>>,
+    /// Requests must be signed, or sealed.
+    pub(super) must_sign: bool,
+    held: Mutex<Held>,
+    next_tree: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// The parts of a new session.
+pub(super) struct NewSession {
+    pub(super) id: u64,
+    pub(super) rid: u32,
+    pub(super) user: User,
+    pub(super) client: Client,
+    pub(super) key: ClientKey,
+    pub(super) peer: IpAddr,
+    pub(super) signing: SigningKey<Provider>,
+    pub(super) sealing: Option<SealKeys<Provider>>,
+    pub(super) must_sign: bool,
+}
+
+impl UserSession {
+    /// A session without tree connects and opens.
+    pub(super) fn new(new: NewSession) -> Self {
+        let NewSession { id, rid, user, client, key, peer, signing, sealing, must_sign } = new;
+        Self {
+            id,
+            rid,
+            user,
+            client,
+            key,
+            peer,
+            signing,
+            sealing,
+            must_sign,
+            held: Mutex::default(),
+            next_tree: AtomicU64::new(1),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Is it over?
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Adds a tree connect; `None` if there are as many as may be.
+    pub(super) fn connect(&self, tree: Tree) -> Option<u32> {
+        let mut held = lock(&self.held);
+        if held.trees.len() >= TREES_SESSION_MAX || self.has_ended() {
+            return None;
+        }
+        // Ids are not used again: no session lives through four billion of them.
+        let id = u32::try_from(self.next_tree.fetch_add(1, Ordering::Relaxed)).ok()?;
+        held.trees.insert(id, Arc::new(tree));
+        Some(id)
+    }
+
+    /// The tree connect with this id.
+    pub(super) fn tree(&self, id: u32) -> Option<Arc<Tree>> {
+        lock(&self.held).trees.get(&id).cloned()
+    }
+
+    /// Ends a tree connect; gives its opens of files, which are to be closed.
+    pub(super) fn disconnect(&self, id: u32) -> Option<Vec<Arc<FileOpen>>> {
+        let mut held = lock(&self.held);
+        held.trees.remove(&id)?;
+        held.pipes.retain(|_, pipe| pipe.tree != id);
+        Some(held.files.extract_if(|_, open| open.open.tree == id).map(|(_, open)| open).collect())
+    }
+
+    /// Ends the session; gives its opens of files, which are to be closed.
+    pub(super) fn end(&self) -> Vec<Arc<FileOpen>> {
+        let mut held = lock(&self.held);
+        self.ended.store(true, Ordering::Release);
+        std::mem::take(&mut *held).files.into_values().collect()
+    }
+
+    /// Keeps an open of a file. `None` if the session has as many as it may, or is over.
+    pub(super) fn keep(&self, open: FileOpen) -> Option<Arc<FileOpen>> {
+        let mut held = lock(&self.held);
+        if held.files.len() >= OPENS_SESSION_MAX || self.has_ended() {
+            return None;
+        }
+        if !held.trees.contains_key(&open.open.tree) {
+            return None;
+        }
+        let open = Arc::new(open);
+        held.files.insert(open.open.id.volatile, Arc::clone(&open));
+        Some(open)
+    }
+
+    /// The open of a file with this id through the tree connect `tree`.
+    pub(super) fn file(&self, id: FileId, tree: u32) -> Option<Arc<FileOpen>> {
+        let held = lock(&self.held);
+        held.files
+            .get(&id.volatile)
+            .filter(|open| open.open.id == id && open.open.tree == tree)
+            .cloned()
+    }
+
+    /// The open of a file with this id in `volume`, through whatever tree connect.
+    pub(super) fn file_of(&self, id: FileId, volume: VolumeId) -> Option<Arc<FileOpen>> {
+        let held = lock(&self.held);
+        held.files
+            .get(&id.volatile)
+            .filter(|open| open.open.id == id && open.volume == volume)
+            .cloned()
+    }
+
+    /// Takes out the open of a file.
+    pub(super) fn take(&self, id: FileId) -> Option<Arc<FileOpen>> {
+        let mut held = lock(&self.held);
+        held.files.get(&id.volatile).filter(|open| open.open.id == id)?;
+        held.files.remove(&id.volatile)
+    }
+
+    /// Keeps an open of a pipe. `None` if the session has as many as it may, or is over.
+    pub(super) fn keep_pipe(&self, pipe: PipeOpen) -> Option<Arc<PipeOpen>> {
+        let mut held = lock(&self.held);
+        if held.pipes.len() >= TREES_SESSION_MAX || self.has_ended() {
+            return None;
+        }
+        let pipe = Arc::new(pipe);
+        held.pipes.insert(pipe.id.volatile, Arc::clone(&pipe));
+        Some(pipe)
+    }
+
+    /// The open of a pipe with this id through the tree connect `tree`.
+    pub(super) fn pipe(&self, id: FileId, tree: u32) -> Option<Arc<PipeOpen>> {
+        let held = lock(&self.held);
+        held.pipes.get(&id.volatile).filter(|pipe| pipe.id == id && pipe.tree == tree).cloned()
+    }
+
+    /// Takes out the open of a pipe.
+    pub(super) fn take_pipe(&self, id: FileId) -> Option<Arc<PipeOpen>> {
+        lock(&self.held).pipes.remove(&id.volatile)
+    }
+
+    /// The opens of files.
+    pub(super) fn opens(&self) -> Vec<Arc<FileOpen>> {
+        lock(&self.held).files.values().cloned().collect()
+    }
+}
