@@ -15,7 +15,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 27] = [
+const FOR_TESTS: [Needed; 30] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -43,7 +43,11 @@ const FOR_TESTS: [Needed; 27] = [
     // Texts have a size only where there is a font.
     ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
     ("python3", "python3"),
+    // Its part that makes virtual environments is no program.
+    ("/usr/lib/python3.11/ensurepip/__init__.py", "python3-venv"),
     ("jq", "jq"),
+    ("smbclient", "smbclient"),
+    ("mount.cifs", "cifs-utils"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a

@@ -46,7 +46,7 @@ enum Need {
     Program(&'static str),
 }
 
-const SUITES: [Suite; 11] = [
+const SUITES: [Suite; 14] = [
     Suite { name: "check", needs: &[], run: run_checks },
     Suite { name: "workspace", needs: &[Need::Program("cc")], run: run_workspace },
     Suite {
@@ -117,6 +117,41 @@ const SUITES: [Suite; 11] = [
         run: || run_script("tests/clients/locks.sh"),
     },
     Suite {
+        name: "smbclient",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("ip"),
+            Need::Program("smbclient"),
+            Need::Program("python3"),
+        ],
+        run: || run_script("tests/clients/smbclient.sh"),
+    },
+    Suite {
+        name: "smbprotocol",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("ip"),
+            Need::Program("python3"),
+        ],
+        run: || run_script("tests/clients/smbprotocol.sh"),
+    },
+    Suite {
+        name: "smbkernel",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("linux.uml"),
+            Need::Program("modprobe"),
+            Need::Program("busybox"),
+            Need::Program("mount.cifs"),
+            Need::Program("ip"),
+            Need::Program("make"),
+        ],
+        run: || run_script("tests/clients/smb-kernel.sh"),
+    },
+    Suite {
         name: "workers",
         needs: &[
             Need::Root,
@@ -157,7 +192,7 @@ pub(crate) fn run() -> Result<bool> {
         };
         let Tally { passed, failed, skipped } = tally;
         lines.push(format!(
-            "{:10} {passed:5} passed {failed:3} failed {skipped:3} skipped",
+            "{:11} {passed:5} passed {failed:3} failed {skipped:3} skipped",
             suite.name
         ));
         total += tally;
@@ -346,12 +381,15 @@ fn cargo_line(line: &str) -> Tally {
     Tally { passed: count("passed"), failed: count("failed"), skipped: count("ignored") }
 }
 
-/// `ok - name` or `not ok - name`, as the Test Anything Protocol writes it.
+/// `ok - name` or `not ok - name`, as the Test Anything Protocol writes it; an `ok` that is marked
+/// `# SKIP` shows nothing.
 fn tap_line(line: &str) -> Tally {
+    let ok = line.starts_with("ok - ");
+    let skipped = ok && line.contains(" # SKIP");
     Tally {
-        passed: usize::from(line.starts_with("ok - ")),
+        passed: usize::from(ok && !skipped),
         failed: usize::from(line.starts_with("not ok - ")),
-        skipped: 0,
+        skipped: usize::from(skipped),
     }
 }
 
@@ -367,6 +405,8 @@ mod tests {
         assert_eq!(cargo_line("test a ... ok"), Tally::default());
         assert_eq!(tap_line("ok - a"), Tally { passed: 1, ..Tally::default() });
         assert_eq!(tap_line("not ok - a"), Tally { failed: 1, ..Tally::default() });
+        assert_eq!(tap_line("ok - a # SKIP why"), Tally { skipped: 1, ..Tally::default() });
+        assert_eq!(tap_line("not ok - a # SKIP"), Tally { failed: 1, ..Tally::default() });
     }
 
     #[test]

@@ -1,0 +1,62 @@
+# The SMB suites' server as Weir, with the volume of each share in one pool.
+
+share_dir() { echo "$data/pools/1/volumes/$(smb_volume "$1")/root"; }
+
+# The data directory is Weir's alone while it serves.
+at_rest() { stop_smb && "$@" && start_smb; }
+
+# smb_volume SHARE: prints the number of its volume.
+smb_volume() {
+    local name number=0
+    for name in $smb_shares; do
+        number=$((number + 1))
+        [ "$name" != "$1" ] || break
+    done
+    echo $number
+}
+
+# weir_share NAME: makes the volume, and the share with its rules.
+weir_share() {
+    local name=$1 directory
+    weir volume create "$name" --pool main --quota 1TiB || return 1
+    weir volume set "$name" --protocols nfs,smb || return 1
+    case $name in
+    readonly) weir share set "$name" --access ro ;;
+    closed) weir share set "$name" --user ben --access rw ;;
+    hidden) weir volume set "$name" --smb-hidden on && weir share set "$name" --access rw ;;
+    sealed) weir volume set "$name" --smb-encrypt on && weir share set "$name" --access rw ;;
+    *) weir share set "$name" --access rw ;;
+    esac || return 1
+    directory=$(share_dir "$name")
+    chmod 777 "$directory" && chown "${smb_uid[anna]}:${smb_uid[anna]}" "$directory"
+}
+
+# The first start makes users, volumes and rules online.
+start_smb() {
+    local name user
+    "$WEIR" serve --data "$data" --nfs 0.0.0.0:2049 --smb "0.0.0.0:$smb_port" >>"$work/server.log" 2>&1 &
+    server=$!
+    for _ in $(seq 300); do
+        ! { (: <"/dev/tcp/$smb_host/$smb_port") 2>/dev/null && weir pool list 2>/dev/null; } || break
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.1
+    done
+    if ! weir volume list 2>/dev/null; then
+        tail -n 20 "$work/server.log" | sed 's/^/# /'
+        return 1
+    fi
+    [ ! -e "$work/made" ] || return 0
+    weir pool create main --level ultra --size 100TiB || return 1
+    for user in $smb_users; do
+        printf '%s\n' "${smb_password[$user]}" |
+            weir user create "$user" --uid "${smb_uid[$user]}" || return 1
+    done
+    for name in $smb_shares; do weir_share "$name" || return 1; done
+    weir export add work --network 10.77.0.0/24 --access rw --squash none || return 1
+    smb_nfs_port=2049
+    touch "$work/made"
+}
+
+stop_smb() {
+    stop_server TERM
+}

@@ -1,0 +1,37 @@
+#!/bin/bash
+# A client in Python, smbprotocol, against an SMB server here: requests made one by one, and messages
+# that no honest client sends. Arguments are names of single tests.
+set -u
+here=$(dirname "$(realpath -e "$0")")
+repository=$(realpath -e "$here/../..")
+venv=$repository/target/tools/smbprotocol
+
+# make_venv: the pinned libraries in a place of their own. Outside of the sandbox, where there is a network.
+make_venv() {
+    local list=$here/smbprotocol/requirements.txt
+    ! cmp -s "$list" "$venv/requirements.txt" || return 0
+    rm -rf "$venv"
+    python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r "$list" && cp "$list" "$venv/requirements.txt"
+}
+
+if [ "${1:-}" != inside ]; then
+    make_venv || { echo "not ok - installs-smbprotocol"; exit 1; }
+    exec "$here/sandbox" "$0" inside "$@"
+fi
+shift
+# shellcheck source=smb.bash
+. "$here/smb.bash"
+
+export SMB_PEER SMB_HOST=$smb_host SMB_PORT=$smb_port PYTHONDONTWRITEBYTECODE=1
+for user in $smb_users; do export "SMB_PASSWORD_$user=${smb_password[$user]}"; done
+ulimit -n 16384
+start_smb || exit 1
+for half in cases hostile; do
+    "$venv/bin/python3" "$here/smbprotocol/$half.py" "$@" || failed=1
+done
+check stops stop_smb
+if [ $failed -ne 0 ]; then
+    echo "# the server's last words:"
+    tail -n 40 "$work/server.log" | sed 's/^/# /'
+fi
+exit $failed

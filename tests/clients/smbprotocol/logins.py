@@ -1,0 +1,238 @@
+"""Logins that are forged, cut short, or never ended."""
+
+import itertools
+import os
+import struct
+
+import frames as f
+import ntlm
+from frames import Closed, Session
+from reactions import answers, connected, expect, reactions
+
+# How many logins are begun and left, on how many connections: smbd has a process for each connection.
+HALF_OPEN = {"samba": (20, 50)}
+CONNECTIONS, LOGINS = 200, 50
+SOURCES = itertools.cycle(range(1, 255))
+
+
+def login(server, user=None, **change):
+    """The status with which a login ends that was changed like this."""
+
+    def token(challenge, name, password):
+        return ntlm.answer(challenge, name, password, **change)
+
+    return [attempt(server, user or server.victim, token)]
+
+
+def attempt(server, user, token):
+    """The same with a whole token of the caller's. Every attempt is by another address and the account is
+    nobody else's, so that a server which slows such logins down does not slow the others."""
+    wire = connected(server, source="127.1.0.%d" % next(SOURCES))
+    session = Session(server, user=user, share="", wire=wire, token=token)
+    session.close()
+    return session.reply.status
+
+
+def the_helper_logs_in(server):
+    expect(server, login(server), "SUCCESS")
+    expect(server, login(server, mic="absent", announce=False), "SUCCESS")
+
+
+def all_zero_proof_without_mic(server):
+    zero = bytes(16)
+    for mic in ["absent", "zero", "right"]:
+        for announce in [False, True]:
+            expect(
+                server,
+                login(server, proof=zero, mic=mic, announce=announce),
+                "LOGON_FAILURE",
+                "INVALID_PARAMETER",
+            )
+            forged = login(server, proof=zero, session_key=zero, mic=mic, announce=announce)
+            expect(server, forged, "LOGON_FAILURE", "INVALID_PARAMETER")
+
+
+def stripped_mic(server):
+    for mic in ["absent", "zero"]:
+        expect(
+            server,
+            login(server, mic=mic, announce=True),
+            "LOGON_FAILURE",
+            "INVALID_PARAMETER",
+            "ACCESS_DENIED",
+        )
+
+
+def user_without_a_hash(server):
+    """Nobody can tell which names have an account."""
+    zero = bytes(16)
+    for user in ["root", "nobody", "no-such-user", "x" * 300, "anna\0", "\ud7ff\u0001", "../anna"]:
+        expect(server, login(server, user=user), "LOGON_FAILURE")
+        expect(
+            server,
+            login(server, user=user, proof=zero, session_key=zero, mic="absent", announce=False),
+            "LOGON_FAILURE",
+        )
+
+
+def anonymous_and_guest(server):
+    for change in [{}, {"nt": b""}, {"nt": b"", "lm": b"\0"}, {"nt": b"", "lm": b""}]:
+        session = Session(
+            server, user="guest", share="", token=lambda c, u, p: ntlm.answer(c, "", "", **change)
+        )
+        # smbd lets a session without a name begin, and then gives it nothing.
+        expect(server, [session.reply.status], "LOGON_FAILURE", "ACCESS_DENIED", samba=["SUCCESS"])
+        if session.reply.code == 0:
+            found = reactions(session, session.message(f.TREE_CONNECT, f.tree_connect_body("\\\\x\\work")))
+            expect(server, found, "ACCESS_DENIED")
+        session.close()
+    expect(server, login(server, user="guest"), "LOGON_FAILURE")
+
+
+def older_answers(server):
+    """NTLM's first version, LM, and answers too short to be any."""
+    for nt in [os.urandom(24), bytes(24), b"\0", os.urandom(16), os.urandom(27)]:
+        found = login(server, nt=nt, lm=os.urandom(24), mic="absent", announce=False)
+        expect(server, found, "LOGON_FAILURE", "INVALID_PARAMETER", samba=["ACCESS_DENIED"])
+
+
+def tokens_that_are_none(server):
+    """NTLM and SPNEGO cut short, out of order, or with lengths that are not true."""
+    good, _ = ntlm.answer(b"NTLMSSP\0\2" + bytes(47), "anna", "x")
+    deep = b""
+    for _ in range(2000):
+        size = len(deep)
+        deep = b"\x60" + (bytes([size]) if size < 128 else b"\x82" + struct.pack(">H", size)) + deep
+    tokens = [
+        b"",
+        b"\0",
+        b"NTLMSSP\0",
+        ntlm.NEGOTIATE[:12],
+        b"NTLMSSP\0" + struct.pack("<I", 9),
+        good,
+        good[:60],
+        b"NTLMSSP\0\2" + bytes(60),
+        b"\x60\x82\xff\xff\x06",
+        b"\x60\x84\xff\xff\xff\xff\x06\x06",
+        b"\x60\x80" * 30,
+        deep,
+        os.urandom(60000),
+        b"\xa1\x03\x30\x01\xa0",
+        b"\x60\x0b\x06\x06\x2b\x06\x01\x05\x05\x02\xa0\x01\x30",
+    ]
+    for number, token in enumerate(tokens):
+        wire = connected(server)
+        found = answers(wire, f.header(f.SESSION_SETUP, wire.take_id()) + f.session_setup_body(token))
+        # Little may be the beginning of a login, and nothing of this its end.
+        expect(
+            server,
+            found,
+            "closed",
+            "INVALID_PARAMETER",
+            "LOGON_FAILURE",
+            "ACCESS_DENIED",
+            "NOT_SUPPORTED",
+            "MORE_PROCESSING_REQUIRED",
+            samba=["INVALID_BUFFER_SIZE"],
+            what="token %d" % number,
+        )
+        wire.close()
+    for field in range(6):
+        for value in [0xFFFF, 1]:
+            for offset in [0, 0xFFFFFFFF, 60]:
+
+                def token(challenge, user, password):
+                    message, key = ntlm.answer(challenge, user, password, mic="absent", announce=False)
+                    at = 12 + 8 * field
+                    return message[:at] + struct.pack("<HHI", value, value, offset) + message[at + 8 :], key
+
+                # Fields that no answer depends on, such as the machine's name, are free.
+                free = ["SUCCESS"] if field in [0, 4, 5] else []
+                expect(
+                    server,
+                    [attempt(server, server.victim, token)],
+                    "LOGON_FAILURE",
+                    "INVALID_PARAMETER",
+                    "ACCESS_DENIED",
+                    *free
+                )
+
+
+def places_of_tokens(server):
+    """A token that lies outside of its message."""
+    for offset, length in [(88, 0xFFFF), (0xFFFF, 10), (0, 40), (60, 40), (88, 41)]:
+        wire = connected(server)
+        message = f.header(f.SESSION_SETUP, wire.take_id()) + f.session_setup_body(
+            ntlm.NEGOTIATE[:40], offset=offset, length=length
+        )
+        expect(
+            server,
+            answers(wire, message),
+            "INVALID_PARAMETER",
+            "LOGON_FAILURE",
+            "closed",
+            samba=["MORE_PROCESSING_REQUIRED"],
+        )
+        wire.close()
+
+
+def sessions_before_their_time(server):
+    """Work in a session whose login is not at its end, and in one that nobody began."""
+    wire = connected(server)
+    begun = wire.setup(ntlm.NEGOTIATE)
+    for session_id in [begun.session_id, 0, 1, (1 << 64) - 1]:
+        for command, body in [
+            (f.TREE_CONNECT, f.tree_connect_body("\\\\x\\work")),
+            (f.LOGOFF, f.SHORT_BODY),
+            (f.CLOSE, f.close_body(f.NO_FILE)),
+        ]:
+            found = answers(wire, f.header(command, wire.take_id(), session_id, tree_id=1) + body)
+            expect(
+                server,
+                found,
+                "USER_SESSION_DELETED",
+                "ACCESS_DENIED",
+                "NETWORK_NAME_DELETED",
+                "INVALID_PARAMETER",
+                samba=["INVALID_HANDLE"],
+            )
+    wire.close()
+
+
+def half_open_logins(server):
+    connections, logins = HALF_OPEN.get(server.peer, (CONNECTIONS, LOGINS))
+    wires = []
+    for _ in range(connections):
+        wire = connected(server)
+        wires.append(wire)
+        try:
+            for _ in range(logins):
+                expect(
+                    server,
+                    [wire.setup(ntlm.NEGOTIATE).status],
+                    "MORE_PROCESSING_REQUIRED",
+                    "INSUFFICIENT_RESOURCES",
+                    "REQUEST_NOT_ACCEPTED",
+                )
+        except Closed:
+            pass
+    session = Session(server)
+    alive = session.alive()
+    assert alive == "SUCCESS", alive
+    session.close()
+    for wire in wires:
+        wire.close()
+
+
+TESTS = [
+    the_helper_logs_in,
+    all_zero_proof_without_mic,
+    stripped_mic,
+    user_without_a_hash,
+    anonymous_and_guest,
+    older_answers,
+    tokens_that_are_none,
+    places_of_tokens,
+    sessions_before_their_time,
+    half_open_logins,
+]
