@@ -27,20 +27,20 @@ const CALLS_MAX: usize = 64;
 
 /// Low, so that the fuzzer finds what happens at the bounds.
 const LIMITS: Limits = Limits {
-    file: Use { locks: 8, waiters: 6, shares: 4, owner_bytes: usize::MAX },
-    client: Use { locks: 6, waiters: 4, shares: 3, owner_bytes: 256 },
-    server: Use { locks: 12, waiters: 8, shares: 6, owner_bytes: 512 },
+    file: Use { locks: 8, waiters: 6, shares: 4, owner_bytes: usize::MAX, opens: 4 },
+    client: Use { locks: 6, waiters: 4, shares: 3, owner_bytes: 256, opens: 4 },
+    server: Use { locks: 12, waiters: 8, shares: 6, owner_bytes: 512, opens: 4 },
     clients: 6,
     origin: Part {
         one_in: 2,
         clients_one_in: 2,
-        least: Use { locks: 3, waiters: 2, shares: 1, owner_bytes: 128 },
+        least: Use { locks: 3, waiters: 2, shares: 1, owner_bytes: 128, opens: 4 },
         least_clients: 1,
     },
     volume: Part {
         one_in: 2,
         clients_one_in: 2,
-        least: Use { locks: 4, waiters: 3, shares: 2, owner_bytes: usize::MAX },
+        least: Use { locks: 4, waiters: 3, shares: 2, owner_bytes: usize::MAX, opens: 4 },
         least_clients: 2,
     },
 };
