@@ -21,7 +21,7 @@ pub const LONGEST: Duration = Duration::from_secs(8);
 
 /// Failures of an account from anywhere, or of one address with any account, for each failure of
 /// the account from one address that weighs as much.
-const WIDE: u32 = 8;
+const WIDE: u32 = 32;
 
 /// Time without a failure after which one is forgotten.
 const FORGIVEN: Duration = Duration::from_secs(60);

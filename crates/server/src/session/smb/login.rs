@@ -227,7 +227,10 @@ impl SmbSession {
 
     /// The verdict on a login that is refused.
     fn refused(&self, cx: &Cx<'_>, Refused { reason, account }: Refused) -> Verdict {
-        let Account { user, .. } = account.unwrap_or_default();
+        // A token that names nobody guesses no password.
+        let Some(Account { user, .. }) = account else {
+            return Verdict::Refused { at: cx.now, reason: reason.to_string() };
+        };
         self.failed(cx, &folded(&user), &reason)
     }
 
