@@ -43,6 +43,7 @@ impl WorkerState {
     /// Takes up a request that is prepared.
     pub(super) fn prepared(&mut self, conn: &mut Conn, prepared: Prepared, preparing: Preparing) {
         drop(preparing.in_flight);
+        conn.receiver.lent.reclaim(&mut self.buffers);
         self.mark(conn);
         match prepared {
             Prepared::Admit(request) => self.admit(conn, request),
