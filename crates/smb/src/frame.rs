@@ -56,11 +56,8 @@ pub fn answer(header: &Header, status: Status, credits: u16) -> Header {
         flags: HeaderFlags::RESPONSE | (header.flags & HeaderFlags::RELATED),
         next_command: 0,
         message_id: header.message_id,
-        tree: match header.tree {
-            TreeOrAsync::Tree(id) => TreeOrAsync::Tree(id),
-            // A client sends this form in CANCEL alone, which has no response.
-            TreeOrAsync::Async(_) => TreeOrAsync::Tree(0),
-        },
+        // A client sends the asynchronous form in CANCEL alone, which has no response.
+        tree: TreeOrAsync::Tree(header.tree_id()),
         session_id: header.session_id,
         signature: [0; 16],
     }

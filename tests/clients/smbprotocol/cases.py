@@ -432,32 +432,75 @@ def keeps_many_requests_apart(server):
             same(all_at_once([file.read(number * 4096, 4096, send=False) for number in numbers]), blocks)
 
 
+def compound(client, *parts):
+    """Sends requests that were made with `send=False` as a related compound. Gives functions that
+    receive the responses."""
+    messages = [message for message, _ in parts]
+    asked = client.connection.send_compound(
+        messages, client.session.session_id, client.tree.tree_connect_id, related=True
+    )
+    return [
+        lambda request=request, receive=receive: receive(request) for request, (_, receive) in zip(asked, parts)
+    ]
+
+
 def answers_compounds(server):
     with Client(server) as client:
         file = Open(client.tree, "compound")
-        parts = [
+        answers = compound(
+            client,
             file.create(2, ALL, 0, 7, OVERWRITE_IF, FILE, send=False),
             file.write(b"compound", 0, send=False),
             file.read(0, 8, send=False),
             file.close(send=False),
-        ]
-        asked = client.connection.send_compound(
-            [part[0] for part in parts], client.session.session_id, client.tree.tree_connect_id, related=True
         )
-        found = [receive(request) for request, (_, receive) in zip(asked, parts)]
+        found = [answer() for answer in answers]
         same(found[1:3], [8, b"compound"])
         # The failure of the first is that of the others.
         file = Open(client.tree, r"absent\file")
-        parts = [
+        answers = compound(
+            client,
             file.create(2, READ, 0, 7, OPEN, FILE, send=False),
             file.read(0, 8, send=False),
             file.close(send=False),
-        ]
-        asked = client.connection.send_compound(
-            [part[0] for part in parts], client.session.session_id, client.tree.tree_connect_id, related=True
         )
-        for request, (_, receive) in zip(asked, parts):
-            fails(OBJECT_PATH_NOT_FOUND, receive, request)
+        for answer in answers:
+            fails(OBJECT_PATH_NOT_FOUND, answer)
+
+
+def closes_after_a_failure_in_a_compound(server):
+    """A request that fails between CREATE and CLOSE does not keep the open from being closed."""
+    with Client(server) as client:
+        client.open("failing", disposition=OVERWRITE_IF).close()
+        file = Open(client.tree, "failing")
+        create, write, close = compound(
+            client,
+            file.create(2, READ | DELETE, 0, 0, OPEN, FILE, send=False),
+            file.write(b"not allowed", 0, send=False),
+            file.close(send=False),
+        )
+        create()
+        fails(ACCESS_DENIED, write)
+        close()
+        # The open shared nothing: while it lasts nobody opens the file.
+        client.open("failing", disposition=OPEN).close()
+
+
+def answers_many_compounds_on_one_connection(server):
+    """Compounds that wait for the disk, more of them than a connection may have buffers."""
+    with Client(server) as client:
+        for number in range(100):
+            file = Open(client.tree, "many")
+            answers = compound(
+                client,
+                file.create(2, ALL, 0, 7, OVERWRITE_IF, FILE, send=False),
+                file.write(b"%d" % number, 0, send=False),
+                file.flush(send=False),
+                file.close(send=False),
+            )
+            for answer in answers:
+                answer()
+        same(client.open("many", disposition=OPEN).read(0, 10), b"99")
 
 
 # Locks
@@ -700,6 +743,8 @@ TESTS = [
     reads_and_writes,
     keeps_many_requests_apart,
     answers_compounds,
+    closes_after_a_failure_in_a_compound,
+    answers_many_compounds_on_one_connection,
     locks_ranges,
     waits_for_locks,
     waits_no_more_when_cancelled,

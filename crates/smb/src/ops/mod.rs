@@ -27,6 +27,7 @@ use crate::wire::{Command, FileId, Header, Status};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 pub use close::finish;
+use core::cell::Cell;
 pub use error::{Failure, refusal};
 pub use ioctl::ends_connection;
 use weir_core::Shared;
@@ -39,11 +40,13 @@ pub struct Context<'a, H> {
     pub header: &'a Header,
     /// The request, from its header on.
     pub message: &'a Shared,
-    /// The file of the request before it in a related compound (MS-SMB2 §3.3.5.2.7.2), for which
-    /// [`FileId::PREVIOUS`] stands.
-    pub related: Option<FileId>,
     /// The most bytes that a body may add to a response, as the transport allows.
     pub response_max: usize,
+    /// The open of the request before it in a related compound (MS-SMB2 §3.3.5.2.7.2), for which
+    /// [`FileId::PREVIOUS`] stands.
+    related: Option<FileId>,
+    /// The open that the request names, once that is known.
+    named: Cell<Option<FileId>>,
 }
 
 /// The end of an operation that did not fail.
@@ -106,17 +109,40 @@ pub async fn serve<H: Host>(cx: &Context<'_, H>, command: Command, out: &mut Vec
     }
 }
 
+impl<'a, H> Context<'a, H> {
+    /// A request of `header` and `message` for `host`. `related` is the open of the request before
+    /// it in a related compound; `response_max` is in bytes.
+    pub const fn new(
+        host: &'a H,
+        header: &'a Header,
+        message: &'a Shared,
+        related: Option<FileId>,
+        response_max: usize,
+    ) -> Self {
+        Self { host, header, message, response_max, related, named: Cell::new(None) }
+    }
+
+    /// The open that the request named, also if it failed: the next request of a related compound
+    /// may close it (MS-SMB2 §3.3.5.2.7.2). `None` for requests that name no open.
+    pub fn named(&self) -> Option<FileId> {
+        self.named.get()
+    }
+
+    /// The identifier that stands for `id` in this request.
+    pub(crate) fn resolve(&self, id: FileId) -> FileId {
+        let id = self.related.filter(|_| id == FileId::PREVIOUS).unwrap_or(id);
+        self.named.set(Some(id));
+        id
+    }
+}
+
 impl<H: Host> Context<'_, H> {
     /// The open that the request names as `id`.
     ///
     /// # Errors
     /// [`Status::FILE_CLOSED`].
     pub(crate) fn open(&self, id: FileId) -> Result<H::Open, Failure> {
-        let id = match self.related {
-            Some(related) if id == FileId::PREVIOUS => related,
-            _ => id,
-        };
-        Ok(self.host.find(id).ok_or(Status::FILE_CLOSED)?)
+        Ok(self.host.find(self.resolve(id)).ok_or(Status::FILE_CLOSED)?)
     }
 }
 
@@ -174,6 +200,37 @@ mod tests {
         let reply = send(Some(id));
         assert_eq!(reply.outcome, Ok(Done::on(id)));
         assert!(reply.message.len() > HEADER_BYTES && server.opens() == 0);
+    }
+
+    #[test]
+    fn a_request_that_fails_names_its_open_all_the_same() {
+        let server = TestServer::new();
+        server.file("f", b"data", 0o644, 7);
+        let ann = server.session(7);
+        let id = ann.open("f", AccessMask::READ_DATA);
+        let named = |command, body: &dyn Fn(&mut Vec<u8>)| {
+            let mut message = header(command, Status::SUCCESS).to_bytes().to_vec();
+            body(&mut message);
+            let seen = std::rc::Rc::new(Cell::new(None));
+            let tell = std::rc::Rc::clone(&seen);
+            let operation = async move |cx: &Context<'_, _>, out: &mut Vec<u8>| {
+                let outcome = serve(cx, command, out).await;
+                tell.set(cx.named());
+                outcome
+            };
+            let reply = ann.send(message, Some(id), operation).poll().unwrap();
+            (reply.status(), seen.get())
+        };
+        let flush = |file| move |out: &mut Vec<u8>| FlushRequest { file }.encode(out);
+        assert_eq!(
+            named(Command::Flush, &flush(FileId::PREVIOUS)),
+            (Status::ACCESS_DENIED, Some(id)),
+            "the open may not write"
+        );
+        let other = FileId { persistent: 9, volatile: 9 };
+        assert_eq!(named(Command::Flush, &flush(other)), (Status::FILE_CLOSED, Some(other)));
+        let nothing = |_: &mut Vec<u8>| ();
+        assert_eq!(named(Command::Flush, &nothing), (Status::INVALID_PARAMETER, None));
     }
 
     /// A valid body of each of the first commands [`ON_FILES`].

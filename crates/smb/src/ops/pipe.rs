@@ -56,11 +56,6 @@ pub fn serve<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     }
 }
 
-/// The pipe that a request names.
-fn file<P>(cx: &Context<'_, P>, id: FileId) -> FileId {
-    cx.related.filter(|_| id == FileId::PREVIOUS).unwrap_or(id)
-}
-
 fn with<P: Pipes, R>(
     cx: &Context<'_, P>,
     id: FileId,
@@ -119,7 +114,7 @@ fn interface(name: &[u8]) -> Option<Interface> {
 
 fn close<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     let request = CloseRequest::decode(cx.message)?;
-    let id = file(cx, request.file);
+    let id = cx.resolve(request.file);
     if !cx.host.take(id) {
         return Err(Status::FILE_CLOSED.into());
     }
@@ -130,7 +125,7 @@ fn close<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
 
 fn read<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     let request = ReadRequest::decode(cx.message)?;
-    let id = file(cx, request.file);
+    let id = cx.resolve(request.file);
     let max = (request.length as usize).min(cx.response_max.saturating_sub(READ_HEAD_BYTES));
     let reply = ReadReply::begin(out);
     let status = take(cx, id, max, out)?;
@@ -140,7 +135,7 @@ fn read<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
 
 fn write<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     let request = WriteRequest::decode(cx.message)?;
-    let id = file(cx, request.file);
+    let id = cx.resolve(request.file);
     give(cx, id, request.data.bytes)?;
     WriteResponse { count: len_u32(request.data.bytes.len()) }.encode(out);
     Ok(Done::on(id))
@@ -160,7 +155,7 @@ fn ioctl<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
         }
         ControlCode::PIPE_WAIT => (request.file, wait(request.input.bytes)?),
         ControlCode::PIPE_TRANSCEIVE => {
-            let id = file(cx, request.file);
+            let id = cx.resolve(request.file);
             if with(cx, id, |pipe| pipe.waiting())? > 0 {
                 return Err(Status::PIPE_BUSY.into());
             }
@@ -168,17 +163,17 @@ fn ioctl<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
             (id, take(cx, id, max, out)?)
         }
         ControlCode::PIPE_PEEK => {
-            let id = file(cx, request.file);
+            let id = cx.resolve(request.file);
             let waiting = with(cx, id, |pipe| pipe.waiting())?;
             (id, peek(waiting, max, out)?)
         }
         _ => {
-            with(cx, file(cx, request.file), |_| ())?;
+            with(cx, cx.resolve(request.file), |_| ())?;
             return Err(Status::INVALID_DEVICE_REQUEST.into());
         }
     };
     reply.finish(out, request.code, id);
-    Ok(Done { status, moved: 0, file: cx.related.or(Some(id)) })
+    Ok(Done { status, moved: 0, file: cx.named() })
 }
 
 /// FSCTL_PIPE_WAIT (MS-FSCC §2.3): there is always another instance of a pipe there is.
@@ -208,7 +203,7 @@ fn peek(waiting: usize, max: usize, out: &mut Vec<u8>) -> Result<Status, Failure
 /// QUERY_INFO: FileStandardInformation alone, which clients ask for after they open a pipe.
 fn query_info<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     let request = QueryInfoRequest::decode(cx.message)?;
-    let id = file(cx, request.file);
+    let id = cx.resolve(request.file);
     let waiting = with(cx, id, |pipe| pipe.waiting())?;
     if request.info_type != InfoType::FILE {
         return Err(Status::NOT_SUPPORTED.into());
@@ -286,7 +281,7 @@ mod tests {
             encode(&mut message);
             let message = weir_core::Shared::from(message);
             let (header, message) = (&header, &message);
-            let cx = Context { host: self, header, message, related, response_max: 1 << 16 };
+            let cx = Context::new(self, header, message, related, 1 << 16);
             let mut out = vec![0; HEADER_BYTES];
             let outcome = serve(&cx, &mut out);
             (outcome, out)

@@ -374,8 +374,7 @@ impl TestHost {
         let message = Shared::from(message);
         Running(Box::pin(async move {
             let response_max = host.response_max.get();
-            let cx =
-                Context { host: &host, header: &head, message: &message, related, response_max };
+            let cx = Context::new(&host, &head, &message, related, response_max);
             let mut out = vec![0; HEADER_BYTES];
             let outcome = operation(&cx, &mut out).await;
             let status = match &outcome {

@@ -103,6 +103,15 @@ pub struct Header {
 }
 
 impl Header {
+    /// The tree connect; 0 in the asynchronous form, which has none.
+    #[must_use]
+    pub const fn tree_id(&self) -> u32 {
+        match self.tree {
+            TreeOrAsync::Tree(id) => id,
+            TreeOrAsync::Async(_) => 0,
+        }
+    }
+
     /// Reads the header at the front of `message`.
     ///
     /// # Errors

@@ -96,21 +96,17 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
         }
         let from_before = before.and_then(|before| before.file);
         bytes += bytes_of(&element);
-        if bytes > COMPOUND_BYTES_MAX {
-            answers.push(ground.refuse(&element.header, Status::INSUFFICIENT_RESOURCES));
-            continue;
-        }
-        let ended = ground.carry_out(&element, from_before).await?;
+        let ended = if bytes > COMPOUND_BYTES_MAX {
+            ground.beyond_bound(&element)
+        } else {
+            ground.carry_out(&element, from_before).await?
+        };
         let mut header = element.header;
         header.tree = TreeOrAsync::Tree(ended.tree_id);
         related = Some(Related {
             session_id: header.session_id,
             tree_id: ended.tree_id,
-            file: match (ended.file, is_error(ended.status)) {
-                (Some(file), _) => Some(Ok(file)),
-                (None, true) => Some(Err(ended.status)),
-                (None, false) => from_before,
-            },
+            file: handed_on(&header, &ended, from_before),
         });
         let session = ended.session.as_ref();
         answers.push(Answer::new(&header, ended.status, ended.bytes, session));
@@ -124,10 +120,38 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
     }
 }
 
+/// The open that an element hands on to the next one. A failed CREATE hands on its status. Any other
+/// failed element hands on the open that it named, so that a CLOSE after it still closes that open.
+fn handed_on(
+    header: &Header,
+    ended: &Ended,
+    before: Option<Result<FileId, Status>>,
+) -> Option<Result<FileId, Status>> {
+    match ended.file {
+        Some(file) => Some(Ok(file)),
+        None if is_error(ended.status) && header.command == Ok(Command::Create) => {
+            Some(Err(ended.status))
+        }
+        None => before,
+    }
+}
+
 impl Ground {
     fn refuse(&self, header: &Header, status: Status) -> Answer {
         let session = self.sessions.find(header.session_id);
         Answer::error(header, status, self.sealed.is_some(), session.as_ref())
+    }
+
+    /// Refuses an element of a compound that is too large.
+    fn beyond_bound(&self, element: &Element) -> Ended {
+        let status = Status::INSUFFICIENT_RESOURCES;
+        Ended {
+            status,
+            bytes: job::Carried::refused(self.sealed.is_some(), status).bytes,
+            session: self.sessions.find(element.header.session_id),
+            tree_id: element.header.tree_id(),
+            file: None,
+        }
     }
 
     /// Carries one element out; `None` if the connection is closed.
@@ -137,10 +161,7 @@ impl Ground {
         before: Option<Result<FileId, Status>>,
     ) -> Option<Ended> {
         let Element { header, message } = element;
-        let tree_id = match header.tree {
-            TreeOrAsync::Tree(id) => id,
-            TreeOrAsync::Async(_) => 0,
-        };
+        let tree_id = header.tree_id();
         let sealed = self.sealed.is_some();
         let mut bytes = frame::begin(Vec::with_capacity(256), sealed);
         let mut ended = Ended {
@@ -151,8 +172,11 @@ impl Ground {
             file: None,
         };
         let done = match header.command {
-            Err(_) => Err(Status::INVALID_PARAMETER),
-            Ok(Command::Echo) => self.echo(header, element, &mut bytes),
+            Err(_) => {
+                ended.session = self.session_of(header, element).ok();
+                Err(Status::INVALID_PARAMETER)
+            }
+            Ok(Command::Echo) => self.echo(element, &mut ended, &mut bytes),
             Ok(Command::Negotiate | Command::SessionSetup | Command::Cancel) => {
                 Err(Status::INVALID_PARAMETER)
             }
@@ -195,9 +219,9 @@ impl Ground {
     }
 
     /// Answers ECHO, which needs no session; but one that names a session must be of it.
-    fn echo(&self, header: &Header, element: &Element, out: &mut Vec<u8>) -> Result<(), Status> {
-        if header.session_id != 0 {
-            self.session_of(header, element)?;
+    fn echo(&self, element: &Element, ended: &mut Ended, out: &mut Vec<u8>) -> Result<(), Status> {
+        if element.header.session_id != 0 {
+            ended.session = Some(self.session_of(&element.header, element)?);
         }
         empty(element)?;
         Empty.encode(out);

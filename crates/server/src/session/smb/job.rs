@@ -51,6 +51,7 @@ pub(super) struct Carried {
     /// A buffer from [`frame::begin`], with the body.
     pub(super) bytes: Vec<u8>,
     pub(super) moved: u64,
+    /// The open that it used, made or only named.
     pub(super) file: Option<FileId>,
 }
 
@@ -73,12 +74,12 @@ pub(super) async fn carry_out(
 ) -> Carried {
     let response_max = IO_BYTES_MAX as usize;
     let Element { header, message } = element;
-    let cx = Context { host, header, message, related, response_max };
+    let cx = Context::new(host, header, message, related, response_max);
     match ops::serve(&cx, command, &mut bytes).await {
         Ok(done) => Carried { status: done.status, bytes, moved: done.moved, file: done.file },
         Err(failure) => {
             let bytes = error_body(bytes, sealed, failure.status, &failure.data);
-            Carried { status: failure.status, bytes, moved: 0, file: None }
+            Carried { status: failure.status, bytes, moved: 0, file: cx.named() }
         }
     }
 }

@@ -42,12 +42,12 @@ impl Pipes<'_> {
     ) -> Carried {
         let Element { header, message } = element;
         let response_max = IO_BYTES_MAX as usize;
-        let cx = Context { host: self, header, message, related, response_max };
+        let cx = Context::new(self, header, message, related, response_max);
         match pipe::serve(&cx, &mut bytes) {
             Ok(done) => Carried { status: done.status, bytes, moved: 0, file: done.file },
             Err(failure) => {
                 let bytes = error_body(bytes, sealed, failure.status, &failure.data);
-                Carried { status: failure.status, bytes, moved: 0, file: None }
+                Carried { status: failure.status, bytes, moved: 0, file: cx.named() }
             }
         }
     }
