@@ -20,15 +20,17 @@ pub(super) struct Answer {
 impl Answer {
     /// The answer to `request`, whose header says how many credits it is granted, with `status` and
     /// the body in `bytes`. It is signed by `session` if the request was signed or the session asks
-    /// for it.
+    /// for it. Clients take no unsigned answer to a signed request: where the session is gone whose
+    /// key would sign the answer, it carries the flag with a blank signature.
     pub(super) fn new(
         request: &Header,
         status: Status,
         bytes: Vec<u8>,
         session: Option<&Arc<UserSession>>,
     ) -> Self {
-        let header = frame::answer(request, status, request.credits);
+        let mut header = frame::answer(request, status, request.credits);
         let asked = request.flags.contains(HeaderFlags::SIGNED);
+        header.flags.set(HeaderFlags::SIGNED, asked && session.is_none());
         let signed = session.filter(|session| asked || session.must_sign).cloned();
         Self { header, bytes, signed }
     }
@@ -87,7 +89,7 @@ pub(super) fn interim(
     sealed: Option<&Arc<UserSession>>,
 ) -> Result<Vec<u8>, CryptoError> {
     let mut answer = Answer::error(request, Status::PENDING, sealed.is_some(), None);
-    answer.signed = None;
+    answer.header.flags.remove(HeaderFlags::SIGNED);
     answer.header.tree = TreeOrAsync::Async(async_id);
     answer.header.flags |= HeaderFlags::ASYNC;
     frame_of(vec![answer], sealed)

@@ -13,7 +13,7 @@ use weir_catalog::{User, folded};
 use weir_core::{Mono, Origin};
 use weir_crypto::Provider;
 use weir_qos::ClientKey;
-use weir_smb::auth::{Acceptor, Account, Login, Next, Refused};
+use weir_smb::auth::{Acceptor, Account, Login, Next, Reason, Refused};
 use weir_smb::conn::{LONGEST, Negotiated, upgrade};
 use weir_smb::crypto::{Derivation, Preauth, Role};
 use weir_smb::wire::{
@@ -33,7 +33,7 @@ pub(super) struct HalfLogin {
     preauth: Preauth,
 }
 
-/// The last request of a login.
+/// One request of a login.
 struct Setup<'a> {
     element: &'a Element,
     request: SessionSetupRequest<'a>,
@@ -47,7 +47,16 @@ struct Setup<'a> {
 /// The end of a login. It is not answered before the time `at`.
 enum Verdict {
     Admitted { at: Mono, user: Arc<User>, login: Login },
-    Refused { at: Mono, reason: String },
+    Refused { at: Mono, status: Status, reason: String },
+}
+
+impl Setup<'_> {
+    /// The answer to a login that is refused. The session that the login would have renewed signs
+    /// the answer.
+    fn refuse(&self, status: Status) -> Answer {
+        let renewed = self.renewed.as_ref();
+        Answer::error(&self.element.header, status, self.sealed.is_some(), renewed)
+    }
 }
 
 impl SmbSession {
@@ -113,28 +122,27 @@ impl SmbSession {
             Err(status) => return refuse(status),
         };
         half.preauth.update(&Provider, &element.message);
+        let mut setup = Setup { element, request, sealed, half, renewed };
         let snapshot = Arc::clone(cx.view.load().snapshot());
         let smb = Arc::clone(&self.smb);
         let lookup = |name: &str, _domain: &str| smb.nt_hash(snapshot.user_named(name)?);
-        let token = request.token.bytes;
-        let next = half.acceptor.step(&Provider, token, SmbServer::now(), lookup);
+        let token = setup.request.token.bytes;
+        let next = setup.half.acceptor.step(&Provider, token, SmbServer::now(), lookup);
         let verdict = match next {
-            Next::Continue(token) => return self.go_on(element, half, &token, sealed),
+            Next::Continue(token) => return self.go_on(setup, &token),
             Next::Done(login) => self.admitted(cx, login),
             Next::Refused(refused) => self.refused(cx, refused),
         };
-        let setup = Setup { element, request, sealed, half, renewed };
         let (at, answer, old) = match verdict {
             Verdict::Admitted { at, user, login } => {
                 match self.logged_in(cx, &setup, &user, &login) {
                     Ok(answer) => (at, answer, self.previous(&setup, &user)),
-                    Err(status) => return refuse(status),
+                    Err(status) => (at, setup.refuse(status), None),
                 }
             }
-            Verdict::Refused { at, reason } => {
+            Verdict::Refused { at, status, reason } => {
                 tracing::warn!(peer = %cx.peer, %reason, "login over SMB refused");
-                let (status, sealed) = (Status::LOGON_FAILURE, sealed.is_some());
-                (at, Answer::error(&element.header, status, sealed, None), None)
+                (at, setup.refuse(status), None)
             }
         };
         let frame = frame_of(vec![answer], sealed)?;
@@ -187,17 +195,12 @@ impl SmbSession {
     }
 
     /// Answers a token that is not the last.
-    fn go_on(
-        &mut self,
-        element: &Element,
-        mut half: HalfLogin,
-        token: &[u8],
-        sealed: Option<&Arc<UserSession>>,
-    ) -> Result<Begun, SmbError> {
+    fn go_on(&mut self, setup: Setup<'_>, token: &[u8]) -> Result<Begun, SmbError> {
+        let Setup { element, sealed, mut half, renewed, .. } = setup;
         let mut bytes = frame::begin(Vec::with_capacity(512), sealed.is_some());
         SessionSetupResponse { flags: SessionFlags::empty(), token }.encode(&mut bytes);
-        let mut answer =
-            Answer::new(&element.header, Status::MORE_PROCESSING_REQUIRED, bytes, None);
+        let (status, renewed) = (Status::MORE_PROCESSING_REQUIRED, renewed.as_ref());
+        let mut answer = Answer::new(&element.header, status, bytes, renewed);
         answer.header.session_id = half.session_id;
         let frame = frame_of(vec![answer], sealed)?;
         half.preauth.update(&Provider, frame.get(PREFIX_BYTES..).unwrap_or(&[]));
@@ -229,7 +232,8 @@ impl SmbSession {
     fn refused(&self, cx: &Cx<'_>, Refused { reason, account }: Refused) -> Verdict {
         // A token that names nobody guesses no password.
         let Some(Account { user, .. }) = account else {
-            return Verdict::Refused { at: cx.now, reason: reason.to_string() };
+            let (status, reason) = (status_of(reason), reason.to_string());
+            return Verdict::Refused { at: cx.now, status, reason };
         };
         self.failed(cx, &folded(&user), &reason)
     }
@@ -242,7 +246,8 @@ impl SmbSession {
             throttle.failed(account, cx.peer, at, cx.now);
         }
         let at = at.unwrap_or(cx.now + LONGEST);
-        Verdict::Refused { at, reason: format!("{account:?}: {reason}") }
+        let reason = format!("{account:?}: {reason}");
+        Verdict::Refused { at, status: Status::LOGON_FAILURE, reason }
     }
 
     /// Makes or renews the session of a user who has logged in. Gives the answer.
@@ -311,6 +316,25 @@ impl SmbSession {
         let (id, own) = (setup.request.previous_session_id, setup.half.session_id);
         let session = self.smb.session(id).filter(|session| session.rid == user.rid)?;
         (id != 0 && id != own).then_some(session)
+    }
+}
+
+/// The status of a login that is refused before it names an account. A client that merely guesses
+/// learns no more than that it failed.
+const fn status_of(reason: Reason) -> Status {
+    match reason {
+        Reason::Malformed(_) => Status::INVALID_PARAMETER,
+        Reason::OutOfOrder
+        | Reason::NoMechanism
+        | Reason::Weak
+        | Reason::Anonymous
+        | Reason::OldResponse
+        | Reason::UnknownUser
+        | Reason::WrongProof
+        | Reason::WrongMic
+        | Reason::WrongListMic
+        | Reason::NoListMic
+        | Reason::NoRandom => Status::LOGON_FAILURE,
     }
 }
 
