@@ -23,8 +23,6 @@ pub struct Share {
     pub volume: VolumeId,
     /// The name of the share, which is the volume's.
     pub name: String,
-    /// The time at which the volume was made, zero if unknown.
-    pub created: Timestamp,
     /// The access that the share rules leave at most.
     pub maximal: AccessMask,
     /// Names that a caller may not open are not listed.

@@ -6,44 +6,6 @@ use super::set::size;
 use crate::le::{Reader, Truncated, put};
 use alloc::vec::Vec;
 
-/// The code of a control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Control(pub u32);
-
-impl Control {
-    /// FSCTL_DFS_GET_REFERRALS.
-    pub const DFS_GET_REFERRALS: Self = Self(0x0006_0194);
-    /// FSCTL_DFS_GET_REFERRALS_EX.
-    pub const DFS_GET_REFERRALS_EX: Self = Self(0x0006_01B0);
-    /// FSCTL_GET_OBJECT_ID.
-    pub const GET_OBJECT_ID: Self = Self(0x0009_009C);
-    /// FSCTL_CREATE_OR_GET_OBJECT_ID.
-    pub const CREATE_OR_GET_OBJECT_ID: Self = Self(0x0009_00C0);
-    /// FSCTL_SET_SPARSE.
-    pub const SET_SPARSE: Self = Self(0x0009_00C4);
-    /// FSCTL_QUERY_ALLOCATED_RANGES.
-    pub const QUERY_ALLOCATED_RANGES: Self = Self(0x0009_40CF);
-    /// FSCTL_SET_ZERO_DATA.
-    pub const SET_ZERO_DATA: Self = Self(0x0009_80C8);
-    /// FSCTL_PIPE_WAIT.
-    pub const PIPE_WAIT: Self = Self(0x0011_0018);
-    /// FSCTL_PIPE_PEEK.
-    pub const PIPE_PEEK: Self = Self(0x0011_400C);
-    /// FSCTL_PIPE_TRANSCEIVE.
-    pub const PIPE_TRANSCEIVE: Self = Self(0x0011_C017);
-    /// FSCTL_SRV_REQUEST_RESUME_KEY.
-    pub const SRV_REQUEST_RESUME_KEY: Self = Self(0x0014_0078);
-    /// FSCTL_QUERY_NETWORK_INTERFACE_INFO.
-    pub const QUERY_NETWORK_INTERFACE_INFO: Self = Self(0x0014_01FC);
-    /// FSCTL_VALIDATE_NEGOTIATE_INFO, which ends a connection of dialect 3.1.1
-    /// (MS-SMB2 §3.3.5.15.12).
-    pub const VALIDATE_NEGOTIATE_INFO: Self = Self(0x0014_0204);
-    /// FSCTL_SRV_COPYCHUNK: the target must be open for reading as well.
-    pub const SRV_COPYCHUNK: Self = Self(0x0014_40F2);
-    /// FSCTL_SRV_COPYCHUNK_WRITE.
-    pub const SRV_COPYCHUNK_WRITE: Self = Self(0x0014_80F2);
-}
-
 /// A range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -114,6 +76,9 @@ pub fn encode_resume_key(key: &ResumeKey, out: &mut Vec<u8>) {
     out.extend_from_slice(key);
     put!(out; 0u32, 0u32);
 }
+
+/// Bytes of the answer to FSCTL_CREATE_OR_GET_OBJECT_ID.
+pub const OBJECT_ID_BYTES: usize = 64;
 
 /// Appends the answer to FSCTL_CREATE_OR_GET_OBJECT_ID (MS-FSCC §2.1.3.1): identifiers of the
 /// file, of the volume and file it was made as, and of no domain.

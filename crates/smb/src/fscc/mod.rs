@@ -19,8 +19,8 @@ mod volume;
 
 pub use attributes::Attributes;
 pub use control::{
-    Chunk, Control, CopyChunks, CopyError, CopyResult, RANGE_BYTES, RESUME_KEY_BYTES, Range,
-    ResumeKey, encode_object_id, encode_ranges, encode_resume_key, query_ranges, set_sparse,
+    Chunk, CopyChunks, CopyError, CopyResult, OBJECT_ID_BYTES, RANGE_BYTES, RESUME_KEY_BYTES,
+    Range, ResumeKey, encode_object_id, encode_ranges, encode_resume_key, query_ranges, set_sparse,
     zero_data,
 };
 pub use directory::{DirectoryClass, Listing};

@@ -7,7 +7,7 @@ use crate::open::Open;
 use crate::wire;
 use crate::wire::{AccessMask, FileAttributes, Status};
 use alloc::vec::Vec;
-use weir_core::{Attr, Details, FileKind, FsResult, Store};
+use weir_core::{Attr, Details, FileKind, FsResult, Store, Timestamp};
 
 /// IO_REPARSE_TAG_SYMLINK (MS-FSCC §2.1.2.1).
 pub(super) const SYMLINK_TAG: u32 = 0xA000_000C;
@@ -36,6 +36,21 @@ pub(super) fn file_info(attr: &Attr, details: &Details, delete_pending: bool) ->
         ea_size: 0,
         reparse_tag: if link { SYMLINK_TAG } else { 0 },
     }
+}
+
+/// The identifier of an object (MS-FSCC §2.1.3.1) of this number, made at the time of which `birth`
+/// is a digest: it is not that of an earlier object of the same number.
+pub(super) fn object_id(number: u64, birth: u32) -> [u8; 16] {
+    (u128::from(birth) << 64 | u128::from(number)).to_le_bytes()
+}
+
+/// The identifier of a volume, and the time at which it was made, which is its top directory's.
+pub(super) async fn volume_id<H: Host>(host: &H) -> FsResult<([u8; 16], Timestamp)> {
+    let store = host.store();
+    let root = store.root();
+    let (_, details) = store.details(&root).await?;
+    let volume = host.share().volume.0;
+    Ok((object_id(volume.into(), store.key(&root).birth()), details.birth))
 }
 
 /// The present values of an open object.

@@ -90,7 +90,6 @@ impl TestServer {
         let mut share = Share {
             volume: VOLUME,
             name: "vol".to_string(),
-            created: Timestamp { secs: 1_600_000_000, nanos: 0 },
             maximal: AccessMask::from_bits_retain(0x001f_01ff),
             access_based_enumeration: false,
         };

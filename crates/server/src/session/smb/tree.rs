@@ -8,7 +8,7 @@ use crate::session::tell;
 use crate::sync::{Arc, lock};
 use arc_swap::ArcSwap;
 use weir_catalog::{Access, Volume};
-use weir_core::{Credentials, Name, Store as _, Timestamp, VolumeId};
+use weir_core::{Credentials, Name, Store as _, VolumeId};
 use weir_smb::host::Share;
 use weir_smb::wire::{
     AccessMask, ShareCapabilities, ShareFlags, ShareType, Status, TreeConnectRequest,
@@ -59,7 +59,6 @@ impl Rights {
             Arc::new(Share {
                 volume: config.id,
                 name: config.name.clone(),
-                created: Timestamp::default(),
                 maximal: match access {
                     Access::ReadWrite => ALL,
                     Access::ReadOnly => ALL.difference(WRITES),

@@ -6,7 +6,7 @@
 //! | resume key, copies | [`copy`] |
 //! | target of a symbolic link | [`reparse`] |
 //! | compression | none, and none can be set |
-//! | object identifiers | INVALID_DEVICE_REQUEST, as of other file systems without them |
+//! | object identifiers | the ones that an object has; none can be set |
 //! | DFS, network interfaces | refused; see [`without_file`] |
 //! | all others, those of pipes among them | INVALID_DEVICE_REQUEST |
 
@@ -16,15 +16,18 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
-use super::info::granted;
+use super::info::{self, granted};
 use super::{Context, Done, Failure, Outcome};
-use crate::host::Host;
+use crate::fscc::{OBJECT_ID_BYTES, encode_object_id};
+use crate::host::{Host, ObjectOf};
 use crate::le::{Reader, put};
 use crate::limits::IO_BYTES_MAX;
+use crate::open::Open;
 use crate::wire::{
     AccessMask, Command, ControlCode, FileId, Header, IoctlFlags, IoctlReply, IoctlRequest, Status,
 };
 use alloc::vec::Vec;
+use weir_core::Store;
 
 /// The bytes of the response before the output.
 const HEAD_BYTES: usize = 48;
@@ -57,6 +60,7 @@ pub(super) async fn ioctl<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
             copy::copy(cx.host, (&open, readable), input, max, out).await?
         }
         ControlCode::GET_REPARSE_POINT => reparse::get(cx.host, &open, max, out).await?,
+        ControlCode::CREATE_OR_GET_OBJECT_ID => identify(cx.host, &open, max, out).await?,
         ControlCode::GET_COMPRESSION if max < 2 => return Err(Status::BUFFER_TOO_SMALL.into()),
         ControlCode::GET_COMPRESSION => {
             put!(out; NO_COMPRESSION);
@@ -74,6 +78,22 @@ pub(super) async fn ioctl<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
     };
     reply.finish(out, request.code, open.id);
     Ok(Done::on(open.id).with(status))
+}
+
+/// FSCTL_CREATE_OR_GET_OBJECT_ID (MS-FSA §2.1.5.10.1): every object has an identifier.
+async fn identify<H: Host>(
+    host: &H,
+    open: &Open<ObjectOf<H>>,
+    max: usize,
+    out: &mut Vec<u8>,
+) -> Result<Status, Failure> {
+    if max < OBJECT_ID_BYTES {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let object = host.store().attr(&open.object).await?.fileid;
+    let (volume, _) = info::volume_id(host).await?;
+    encode_object_id(&info::object_id(object, open.key.birth()), &volume, out);
+    Ok(Status::SUCCESS)
 }
 
 /// Does this request end its connection? FSCTL_VALIDATE_NEGOTIATE_INFO does, since in dialect 3.1.1

@@ -306,6 +306,27 @@ fn the_target_of_a_link_is_told() {
 }
 
 #[test]
+fn every_object_has_an_identifier_that_is_its_own() {
+    let (server, ann) = tree(b"");
+    let get = |path: &str, max| {
+        let file = ann.open(path, AccessMask::READ_ATTRIBUTES);
+        ask(&ann, ControlCode::CREATE_OR_GET_OBJECT_ID, file, &[], max)
+    };
+    let (status, file) = get("f", 64);
+    assert_eq!((status, file.len()), (Status::SUCCESS, 64));
+    let (id, rest) = file.split_at(16);
+    let (volume, rest) = rest.split_at(16);
+    assert_eq!((&rest[..16], &rest[16..]), (id, &[0; 16][..]));
+    let number = server.object("f").1.fileid;
+    assert_eq!(id[..8], number.to_le_bytes());
+    assert_eq!(get("f", 100).1, file, "it stays the same");
+    let (_, dir) = get("d", 64);
+    assert_ne!(dir[..16], *id);
+    assert_eq!(dir[16..32], *volume);
+    assert_eq!(get("f", 63), (Status::INVALID_PARAMETER, vec![]));
+}
+
+#[test]
 fn nothing_is_compressed() {
     let (_server, ann) = tree(b"");
     let file = ann.open("f", WRITE);
@@ -323,12 +344,7 @@ fn nothing_is_compressed() {
 fn other_controls_and_requests_beyond_bounds_are_refused() {
     let (_server, ann) = tree(b"");
     let (file, none) = (ann.open("f", READ), FileId::PREVIOUS);
-    for code in [
-        ControlCode::CREATE_OR_GET_OBJECT_ID,
-        ControlCode::PIPE_TRANSCEIVE,
-        ControlCode::FILE_LEVEL_TRIM,
-        ControlCode(7),
-    ] {
+    for code in [ControlCode::PIPE_TRANSCEIVE, ControlCode::FILE_LEVEL_TRIM, ControlCode(7)] {
         assert_eq!(status(&ann, code, file, &[]), Status::INVALID_DEVICE_REQUEST);
         assert_eq!(status(&ann, code, none, &[]), Status::FILE_CLOSED);
     }

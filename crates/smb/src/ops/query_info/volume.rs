@@ -4,6 +4,7 @@ use super::{cut, fits};
 use crate::fscc::{FsAttributes, VolumeClass, VolumeInfo};
 use crate::host::Host;
 use crate::ops::Failure;
+use crate::ops::info::volume_id;
 use crate::wire::Status;
 use alloc::vec::Vec;
 use weir_core::Store;
@@ -31,12 +32,9 @@ pub(super) async fn query<H: Host>(
     let share = host.share();
     let FsStat { total_bytes, free_bytes, available_bytes, .. } = host.store().fs_stat().await?;
     let serial = share.volume.0;
-    let mut object_id = [0; 16];
-    let (id, made) = object_id.split_at_mut(8);
-    id.copy_from_slice(&u64::from(serial).to_le_bytes());
-    made.copy_from_slice(&share.created.secs.to_le_bytes());
+    let (object_id, created) = volume_id(host).await?;
     let info = VolumeInfo {
-        created: share.created.into(),
+        created: created.into(),
         serial,
         label: &share.name,
         kind: KIND,
