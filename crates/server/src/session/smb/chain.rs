@@ -103,12 +103,13 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
         };
         let mut header = element.header;
         header.tree = TreeOrAsync::Tree(ended.tree_id);
-        related = Some(Related {
+        let session = ended.session.as_ref();
+        // There is nothing to relate to in an element without a valid session.
+        related = session.map(|_| Related {
             session_id: header.session_id,
             tree_id: ended.tree_id,
             file: handed_on(&header, &ended, from_before),
         });
-        let session = ended.session.as_ref();
         answers.push(Answer::new(&header, ended.status, ended.bytes, session));
     }
     match frame_of(answers, ground.sealed.as_ref()) {

@@ -217,14 +217,18 @@ impl SmbSession {
         let mut throttle = lock(&self.smb.throttle);
         let Some(at) = throttle.answer_at(&account, cx.peer, cx.now) else {
             drop(throttle);
-            return self.failed(cx, &account, &"too many failed logins before it");
+            let status = Status::LOGON_FAILURE;
+            return self.failed(cx, &account, status, &"too many failed logins before it");
         };
         throttle.succeeded(&account, cx.peer);
         drop(throttle);
         let user = cx.view.load().snapshot().user_named(&login.account.user).cloned();
         match user.filter(|user| user.enabled) {
             Some(user) => Verdict::Admitted { at, user, login },
-            None => self.failed(cx, &account, &"the user is gone or disabled"),
+            None => {
+                let status = Status::LOGON_FAILURE;
+                self.failed(cx, &account, status, &"the user is gone or disabled")
+            }
         }
     }
 
@@ -235,10 +239,16 @@ impl SmbSession {
             let (status, reason) = (status_of(reason), reason.to_string());
             return Verdict::Refused { at: cx.now, status, reason };
         };
-        self.failed(cx, &folded(&user), &reason)
+        self.failed(cx, &folded(&user), status_of(reason), &reason)
     }
 
-    fn failed(&self, cx: &Cx<'_>, account: &str, reason: &dyn std::fmt::Display) -> Verdict {
+    fn failed(
+        &self,
+        cx: &Cx<'_>,
+        account: &str,
+        status: Status,
+        reason: &dyn std::fmt::Display,
+    ) -> Verdict {
         let mut throttle = lock(&self.smb.throttle);
         // One more that is held back for too long is refused unseen, and costs no more.
         let at = throttle.answer_at(account, cx.peer, cx.now);
@@ -247,7 +257,7 @@ impl SmbSession {
         }
         let at = at.unwrap_or(cx.now + LONGEST);
         let reason = format!("{account:?}: {reason}");
-        Verdict::Refused { at, status: Status::LOGON_FAILURE, reason }
+        Verdict::Refused { at, status, reason }
     }
 
     /// Makes or renews the session of a user who has logged in. Gives the answer.
@@ -319,8 +329,8 @@ impl SmbSession {
     }
 }
 
-/// The status of a login that is refused before it names an account. A client that merely guesses
-/// learns no more than that it failed.
+/// The status of a refused login. A token is malformed whatever account it names; of all other
+/// refusals a client learns no more than that the login failed.
 const fn status_of(reason: Reason) -> Status {
     match reason {
         Reason::Malformed(_) => Status::INVALID_PARAMETER,
