@@ -52,6 +52,8 @@ impl Ask {
         if request.impersonation.0 > ImpersonationLevel::DELEGATE.0 {
             return Err(Status::BAD_IMPERSONATION_LEVEL.into());
         }
+        // The access is looked at before attributes and options (MS-FSA §2.1.5.1).
+        let desired = Desired::of(request.desired_access)?;
         if options.intersects(INVALID_OPTIONS)
             || attributes.intersects(INVALID_ATTRIBUTES)
             || !ShareAccess::all().contains(share_access)
@@ -66,7 +68,6 @@ impl Ask {
         if path.names_directory() && options.contains(CreateOptions::NON_DIRECTORY_FILE) {
             return Err(Status::OBJECT_NAME_INVALID.into());
         }
-        let desired = Desired::of(request.desired_access)?;
         let contexts = Contexts::of(&request.contexts)?;
         let share = sharing(share_access);
         Ok(Self { path, desired, share, attributes, disposition, options, contexts })
