@@ -15,7 +15,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 30] = [
+const FOR_TESTS: [Needed; 31] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -47,6 +47,7 @@ const FOR_TESTS: [Needed; 30] = [
     ("/usr/lib/python3.11/ensurepip/__init__.py", "python3-venv"),
     ("jq", "jq"),
     ("smbclient", "smbclient"),
+    ("smbtorture", "samba-testsuite"),
     ("mount.cifs", "cifs-utils"),
 ];
 

@@ -46,7 +46,7 @@ enum Need {
     Program(&'static str),
 }
 
-const SUITES: [Suite; 13] = [
+const SUITES: [Suite; 15] = [
     Suite { name: "check", needs: &[], run: run_checks },
     Suite { name: "workspace", needs: &[Need::Program("cc")], run: run_workspace },
     Suite {
@@ -136,6 +136,31 @@ const SUITES: [Suite; 13] = [
             Need::Program("python3"),
         ],
         run: || run_script("tests/clients/smbprotocol.sh"),
+    },
+    Suite {
+        name: "smbtorture",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("ip"),
+            Need::Program("python3"),
+            Need::Program("smbtorture"),
+        ],
+        run: || run_script("tests/conformance/smbtorture.sh"),
+    },
+    Suite {
+        name: "smbkernel",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("linux.uml"),
+            Need::Program("modprobe"),
+            Need::Program("busybox"),
+            Need::Program("mount.cifs"),
+            Need::Program("ip"),
+            Need::Program("make"),
+        ],
+        run: || run_script("tests/clients/smb-kernel.sh"),
     },
     Suite {
         name: "workers",
