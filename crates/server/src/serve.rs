@@ -7,14 +7,12 @@
 use crate::acceptor;
 use crate::bound::Bound;
 use crate::clock::SystemClock;
-use crate::confine::confine;
 use crate::engine::credits::{self, CreditStore};
 use crate::engine::{Bounds, Engine, Environment, StoreSettings, release_idle_volumes};
 use crate::error::ServeError;
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
 use crate::locks::LockDoor;
-use crate::notify::ServiceManager;
 use crate::session::Locks;
 use crate::session::rpc::nlm::{Life, LockThread, Nlm};
 use crate::session::rpc::rpcbind::{Portmap, Registration};
@@ -34,6 +32,7 @@ use weir_control::config::{NamespaceDurability, RpcbindMode, ServerConfig, SmbSi
 use weir_control::http::{self, ControlState};
 use weir_control::plane::{Plane, PlaneError};
 use weir_core::HandleKey;
+use weir_process::{ServiceManager, confine};
 
 /// Serves until SIGTERM or SIGINT, then stops gracefully. A second of them ends at once.
 ///

@@ -121,8 +121,8 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
     }
 }
 
-/// The open that an element hands on to the next one. A failed CREATE hands on its status. Any other
-/// failed element hands on the open that it named, so that a CLOSE after it still closes that open.
+/// The open that an element hands on to the next one. A failed CREATE hands on its status. Any
+/// other failed element hands on the open that it named, so that a CLOSE after it closes that open.
 fn handed_on(
     header: &Header,
     ended: &Ended,

@@ -1,7 +1,6 @@
 //! Telling the service manager how the server is, by the protocol of sd_notify(3): ready, stopping,
 //! and alive for as long as every worker answers. Where none asked to be told, nobody is.
 
-use crate::sync::mpsc;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -10,13 +9,14 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 /// Longest that a service manager which reads nothing may keep us.
 const SEND_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The way to the service manager, if there is one.
-pub(crate) struct ServiceManager {
+pub struct ServiceManager {
     door: Option<(UnixDatagram, SocketAddr)>,
     /// The service manager restarts a server that it did not hear of for this long.
     watchdog: Option<Duration>,
@@ -27,7 +27,7 @@ impl ServiceManager {
     ///
     /// # Errors
     /// If the socket it names can't be used.
-    pub(crate) fn from_environment() -> io::Result<Self> {
+    pub fn from_environment() -> io::Result<Self> {
         let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty());
         let variable = |name| std::env::var_os(name);
         let watchdog = watchdog(variable("WATCHDOG_USEC"), variable("WATCHDOG_PID"));
@@ -37,7 +37,7 @@ impl ServiceManager {
     /// Tells that the server serves, and in words `what`. Then, until `stop` says to stop, that it
     /// is alive; at last, that it stops. `roll_call` asks all workers for a sign of life, and what
     /// it gives ends when all have given theirs.
-    pub(crate) async fn attend(
+    pub async fn attend(
         self,
         what: &str,
         roll_call: impl Fn() -> mpsc::Receiver<()>,

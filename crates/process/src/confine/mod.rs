@@ -38,7 +38,7 @@ pub enum ConfineError {
 ///
 /// # Errors
 /// [`ConfineError`]; the process is not to serve then.
-pub(crate) fn confine(config: &ServerConfig) -> Result<(), ConfineError> {
+pub fn confine(config: &ServerConfig) -> Result<(), ConfineError> {
     let kernel = |what| move |source: std::io::Error| ConfineError::Kernel { what, source };
     // The machine's rpcbind takes and gives up registrations from reserved ports only.
     let reserved_ports = config.rpcbind == RpcbindMode::Register;
