@@ -4,17 +4,17 @@
 //! Operations are generic over a [`Host`], so that they run in tests over a store in memory. Not
 //! here: sockets, clocks, threads and contracts, which only the server has.
 
-use crate::open::{Open, OpenState};
+use crate::open::{Open, OpenState, Place};
 use crate::security::Identities;
 use crate::wire::{AccessMask, FileId, Status};
 use alloc::string::String;
 use core::future::Future;
 use core::ops::Deref;
 use weir_core::{Credentials, ObjectKey, OpClass, Store, Timestamp, VolumeId};
-use weir_state::{Mode, OpenId, OpenMode, Range, Refused, Sharing, Span};
+use weir_state::{Mode, OpenId, OpenMode, Range, Refused, Span};
 
-/// An object of the store of a host.
-pub type ObjectOf<H> = <<H as Host>::Store as Store>::Object;
+/// An object of the store of a volume.
+pub type ObjectOf<V> = <<V as Volume>::Store as Store>::Object;
 
 /// A volume as SMB shows it.
 #[derive(Clone, Debug)]
@@ -47,22 +47,41 @@ pub struct RangeLock {
     pub mode: Mode,
 }
 
-/// The surroundings of the operations of one request: one session, one tree connect.
+/// A volume and its opens in the tables that all protocols share, for those that end opens: also
+/// sessions that end without a request.
 ///
 /// Futures are polled on the worker that made them and need not be `Send`.
-pub trait Host {
+pub trait Volume {
     /// The store of the volume.
     type Store: Store;
+
+    /// The store of the volume.
+    fn store(&self) -> &Self::Store;
+
+    /// Closes an open of the file `key` in the tables, with its locks. The requests that waited for
+    /// locks by it are over. If it is the last open of a file that is to be deleted, gives the name
+    /// to remove instead: the open lasts until [`Volume::close`], and nobody opens the file.
+    /// `place` is the name by which the open was made. See [`Deletes`](crate::open::Deletes).
+    fn begin_close(
+        &self,
+        open: OpenId,
+        key: &ObjectKey,
+        place: Option<&Place<ObjectOf<Self>>>,
+    ) -> impl Future<Output = Option<Place<ObjectOf<Self>>>>;
+
+    /// Closes an open in the tables, with its locks, and deletes nothing.
+    fn close(&self, open: OpenId) -> impl Future<Output = ()>;
+}
+
+/// The surroundings of the operations of one request: one session, one tree connect.
+pub trait Host: Volume {
     /// A counted reference to an open.
-    type Open: Deref<Target = Open<<Self::Store as Store>::Object>> + Clone;
+    type Open: Deref<Target = Open<ObjectOf<Self>>> + Clone;
     /// A data operation under way: locks and deny modes that come later are answered once it is
     /// dropped.
     type Io;
     /// Permission to carry out a part of a request under the contract of the volume.
     type Permit: Permit;
-
-    /// The store of the tree's volume.
-    fn store(&self) -> &Self::Store;
 
     /// The tree's volume.
     fn share(&self) -> &Share;
@@ -123,10 +142,6 @@ pub trait Host {
         mode: OpenMode,
     ) -> impl Future<Output = Result<OpenId, Refused>>;
 
-    /// Closes an open in those tables, with its locks. The requests that waited for locks by it are
-    /// over. True if it was the last one of a file that is to be deleted: the caller deletes it.
-    fn release(&self, open: OpenId) -> impl Future<Output = bool>;
-
     /// Has a file set to be deleted when this open is closed, or not. Until then others may open it
     /// too.
     ///
@@ -150,10 +165,6 @@ pub trait Host {
 
     /// Is the file to be deleted when its last open is closed?
     fn is_delete_pending(&self, file: &ObjectKey) -> impl Future<Output = bool>;
-
-    /// The access to the file that its opens do not let others have. An open of it does not count
-    /// for itself only if it shares that access too.
-    fn denied(&self, file: &ObjectKey) -> impl Future<Output = Sharing>;
 
     /// The number of opens of the file.
     fn opens_on(&self, file: &ObjectKey) -> impl Future<Output = usize>;

@@ -4,10 +4,11 @@
 use crate::names::Pattern;
 use crate::wire::{AccessMask, CreateOptions, FileId};
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::task::Waker;
 use weir_core::{FileKind, ObjectKey};
-use weir_state::OpenId;
+use weir_state::{Closed, File, Grant, OpenId, Tables};
 
 /// A file or directory that a client has open. This part of it never changes.
 #[derive(Clone, Debug)]
@@ -69,6 +70,64 @@ pub struct Place<O> {
     pub dir: O,
     /// The name.
     pub name: Box<[u8]>,
+}
+
+/// The names of files that are to be deleted when their last open is closed. It is the name by
+/// which the open was made that asked for the deletion, and not that of the last open: whoever asks
+/// may delete no name in a directory of others. There is one of these beside the tables of opens.
+#[derive(Debug)]
+pub struct Deletes<O> {
+    /// By file, the open that asked and was closed since.
+    names: BTreeMap<File, (OpenId, Place<O>)>,
+}
+
+/// The way in which an open ends.
+#[derive(Debug)]
+#[must_use = "a file may have to be deleted, and requests may have to be answered"]
+pub enum Ending<O, W> {
+    /// It is the last one of a file that is to be deleted: its name is to be removed, and then the
+    /// open closed.
+    Deletes(Place<O>),
+    /// It is closed; nothing if it was before.
+    Closed(Option<Closed<W>>),
+}
+
+impl<O> Default for Deletes<O> {
+    fn default() -> Self {
+        Self { names: BTreeMap::new() }
+    }
+}
+
+impl<O: Clone> Deletes<O> {
+    /// Ends `open` of `file` in the tables, as far as that goes before the file is deleted.
+    /// `place` is the name by which the open was made.
+    pub fn end<W>(
+        &mut self,
+        tables: &mut Tables<W>,
+        open: OpenId,
+        (file, place): (&File, Option<&Place<O>>),
+        grants: &mut Vec<Grant<W>>,
+    ) -> Ending<O, W> {
+        if let Some(request) = tables.delete_due(open) {
+            let earlier = self.names.remove(file).filter(|(asked, _)| *asked == request.open);
+            let own = place.filter(|_| request.open == open);
+            if let Some(place) = earlier.map(|(_, place)| place).or_else(|| own.cloned()) {
+                return Ending::Deletes(place);
+            }
+        }
+        let closed = tables.close_file(open, grants);
+        match (&closed, place) {
+            // The request to delete the file was withdrawn, or the volume is gone.
+            (None | Some(Closed { last: true, .. }), _) => {
+                self.names.remove(file);
+            }
+            (Some(Closed { leaves_delete: true, .. }), Some(place)) => {
+                self.names.insert(*file, (open, place.clone()));
+            }
+            _ => {}
+        }
+        Ending::Closed(closed)
+    }
 }
 
 /// The listing of a directory, which QUERY_DIRECTORY requests carry on one after another

@@ -67,6 +67,8 @@ pub struct Closed<W> {
     pub last: bool,
     /// If the file must be deleted now: the request to do so. It is the caller's to carry out.
     pub delete: Option<DeleteRequest>,
+    /// Whether the file is to be deleted with its last open, at the request of this open.
+    pub leaves_delete: bool,
     /// The tokens of its requests that waited for locks. They are over, without a lock.
     pub waiters: Vec<W>,
 }

@@ -5,8 +5,10 @@
 
 mod clock;
 mod executor;
+mod interrupt;
 mod mem;
 
 pub use clock::ManualClock;
 pub use executor::block_on;
+pub use interrupt::interrupt_after;
 pub use mem::{MemObject, MemStore};

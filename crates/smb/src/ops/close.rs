@@ -2,7 +2,7 @@
 
 use super::info::file_info;
 use super::{Context, Done, Outcome};
-use crate::host::{Host, ObjectOf};
+use crate::host::{Host, ObjectOf, Volume};
 use crate::open::Place;
 use crate::wire::{CloseFlags, CloseRequest, CloseResponse, FileInfo, Status};
 use alloc::vec::Vec;
@@ -25,30 +25,34 @@ pub(super) async fn close<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
     Ok(Done::on(id))
 }
 
-/// Ends an open that was taken out of its session: by CLOSE, LOGOFF or TREE_DISCONNECT, or because
-/// its connection is lost. If it was the last one of a file that is to be deleted, that is done.
-/// The right to was decided when the file was opened, so nobody is asked again.
-///
-/// A directory that has entries by now stays, and so does an object whose name now leads elsewhere:
-/// a client that closes has nobody to tell.
-pub async fn finish<H: Host>(host: &H, open: &H::Open) {
+/// Ends an open that was taken out of its session by CLOSE: as [`end`].
+pub(super) async fn finish<H: Host>(host: &H, open: &H::Open) {
     let place = host.with(open, |state| state.place.clone());
     end(host, open.shared, &open.object, place.as_ref()).await;
 }
 
-/// Ends an open that is in no session: as [`finish`].
-pub(super) async fn end<H: Host>(
-    host: &H,
+/// Ends an open that is in no session any more: by CLOSE, LOGOFF or TREE_DISCONNECT, or because its
+/// connection is lost. `place` is the name by which it was made. If it is the last one of a file
+/// that is to be deleted, that is done before the open ends, so that nobody opens the file in
+/// between. The right to was decided when the file was opened, so nobody is asked again.
+///
+/// A directory that has entries by now stays, and so does an object whose name now leads elsewhere:
+/// a client that closes has nobody to tell.
+pub async fn end<V: Volume>(
+    volume: &V,
     shared: OpenId,
-    object: &ObjectOf<H>,
-    place: Option<&Place<ObjectOf<H>>>,
+    object: &ObjectOf<V>,
+    place: Option<&Place<ObjectOf<V>>>,
 ) {
-    if host.release(shared).await
-        && let Some(Place { dir, name }) = place
-        && let Ok(name) = Name::new(name)
-    {
-        let _ = host.store().remove_this(dir, name, object, &Credentials::ROOT).await;
+    let store = volume.store();
+    let Some(Place { dir, name }) = volume.begin_close(shared, &store.key(object), place).await
+    else {
+        return;
+    };
+    if let Ok(name) = Name::new(&name) {
+        let _ = store.remove_this(&dir, name, object, &Credentials::ROOT).await;
     }
+    volume.close(shared).await;
 }
 
 #[cfg(test)]
@@ -56,7 +60,10 @@ mod tests {
     use super::*;
     use crate::ops::testing::{Reply, TestHost, TestServer};
     use crate::wire::{AccessMask, Command, FileAttributes, FileId};
-    use weir_core::testing::block_on;
+    use core::cell::Cell;
+    use std::rc::Rc;
+    use weir_core::testing::{block_on, interrupt_after};
+    use weir_state::{OpenMode, Refused, Sharing};
 
     fn request(host: &TestHost, file: FileId, flags: CloseFlags) -> Reply {
         let encode = |out: &mut Vec<u8>| CloseRequest { flags, file }.encode(out);
@@ -121,6 +128,54 @@ mod tests {
         assert!(server.find("d/f").is_some(), "it is open still");
         close_it(&bob, other).ok();
         assert!(server.find("d/f").is_none(), "the right to was decided before");
+    }
+
+    #[test]
+    fn nobody_opens_a_file_while_its_last_close_deletes_it() {
+        let server = TestServer::new();
+        server.file("f", b"", 0o666, 7);
+        let (ann, bob) = (server.session(7), server.session(8));
+        let id = ann.open("f", AccessMask::DELETE);
+        delete_on_close(&ann, id);
+        let (key, found) = (ann.opened(id).key, Rc::new(Cell::new(None)));
+        let tell = Rc::clone(&found);
+        interrupt_after(0, move || {
+            let mode = OpenMode { access: Sharing::WRITE, share: Sharing::all() };
+            tell.set(Some(block_on(bob.reserve(&key, mode))));
+        });
+        close_it(&ann, id).ok();
+        assert_eq!(found.take(), Some(Err(Refused::DeletePending)));
+        assert!(server.find("f").is_none() && server.opens() == 0);
+    }
+
+    #[test]
+    fn the_name_goes_by_which_the_deletion_was_asked_for() {
+        let server = TestServer::new();
+        server.dir("a", 0o755, 7);
+        server.dir("b", 0o755, 8);
+        let file = server.file("b/f", b"data", 0o644, 8);
+        let to = server.object("a").0;
+        let link = Name::new(b"l").unwrap();
+        block_on(server.store.link(&file, &to, link, &Credentials::ROOT)).unwrap();
+        let (ann, bob) = (server.session(7), server.session(8));
+        let id = ann.open("a/l", AccessMask::DELETE);
+        let other = bob.open("b/f", AccessMask::READ_DATA);
+        delete_pending(&ann, id);
+        close_it(&ann, id).ok();
+        assert!(server.find("a/l").is_some(), "it is open still");
+        close_it(&bob, other).ok();
+        assert!(server.find("a/l").is_none());
+        assert_eq!(server.content("b/f"), b"data");
+        // A deletion that is withdrawn leaves nothing behind for later ones.
+        block_on(server.store.link(&file, &to, link, &Credentials::ROOT)).unwrap();
+        let (id, other) =
+            (ann.open("a/l", AccessMask::DELETE), bob.open("b/f", AccessMask::DELETE));
+        delete_pending(&ann, id);
+        close_it(&ann, id).ok();
+        block_on(bob.set_delete_pending(bob.opened(other).shared, false)).unwrap();
+        delete_pending(&bob, other);
+        close_it(&bob, other).ok();
+        assert!(server.find("a/l").is_some() && server.find("b/f").is_none());
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::host::Host;
 use crate::wire::{Command, FileId, Header, Status};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-pub use close::finish;
+pub use close::end;
 use core::cell::Cell;
 pub use error::{Failure, refusal};
 pub use ioctl::ends_connection;

@@ -5,8 +5,8 @@
 //! Not here: sessions as such, signatures, and contracts, which admit everything.
 
 use super::{Context, Failure, Outcome};
-use crate::host::{Host, ObjectOf, Permit, RangeLock, Share, User};
-use crate::open::{Open, OpenState, Place};
+use crate::host::{Host, ObjectOf, Permit, RangeLock, Share, User, Volume};
+use crate::open::{Deletes, Ending, Open, OpenState, Place};
 use crate::security::{Identities, Principal, Sid};
 use crate::wire::{
     AccessMask, Command, CreateOptions, FileId, HEADER_BYTES, Header, HeaderFlags, Status,
@@ -30,8 +30,8 @@ use weir_core::{
     VolumeId,
 };
 use weir_state::{
-    Client, File, Grant, Io, Limits, Mode, OpenId, OpenLocked, OpenMode, Protocol, Range, Refused,
-    Sharing, Span, Tables,
+    Client, Closed, File, Grant, Io, Limits, Mode, OpenId, OpenLocked, OpenMode, Protocol, Range,
+    Refused, Sharing, Span, Tables,
 };
 
 const VOLUME: VolumeId = VolumeId(1);
@@ -45,6 +45,7 @@ pub(crate) struct TestServer {
     pub(crate) store: MemStore,
     /// The state that all protocols share.
     pub(crate) tables: RefCell<Tables<Wait>>,
+    deletes: RefCell<Deletes<MemObject>>,
     /// Data operations under way.
     pub(crate) io: Cell<usize>,
     /// The parts of requests that were admitted, and how they ended: `None` if they were dropped.
@@ -68,6 +69,7 @@ impl TestServer {
         Rc::new(Self {
             store: MemStore::new(),
             tables: RefCell::new(tables),
+            deletes: RefCell::default(),
             io: Cell::new(0),
             parts: RefCell::default(),
             sessions: Cell::new(0),
@@ -197,6 +199,12 @@ impl TestServer {
     fn tell(grants: Vec<Grant<Wait>>) {
         for grant in grants {
             grant.waiter.set(Some(Ok(())));
+        }
+    }
+
+    fn end_waits(closed: Option<Closed<Wait>>) {
+        for waiter in closed.into_iter().flat_map(|closed| closed.waiters) {
+            waiter.set(Some(Err(Status::RANGE_NOT_LOCKED)));
         }
     }
 }
@@ -447,15 +455,46 @@ impl TestHost {
     }
 }
 
-impl Host for TestHost {
+impl Volume for TestHost {
     type Store = MemStore;
-    type Open = TestOpen;
-    type Io = TestIo;
-    type Permit = TestPermit;
 
     fn store(&self) -> &MemStore {
         &self.0.server.store
     }
+
+    async fn begin_close(
+        &self,
+        open: OpenId,
+        key: &ObjectKey,
+        place: Option<&Place<MemObject>>,
+    ) -> Option<Place<MemObject>> {
+        let mut grants = Vec::new();
+        let (file, tables) = (self.file(key), &mut *self.server.tables.borrow_mut());
+        let mut deletes = self.server.deletes.borrow_mut();
+        let ending = deletes.end(tables, open, (&file, place), &mut grants);
+        drop(deletes);
+        TestServer::tell(grants);
+        match ending {
+            Ending::Deletes(place) => Some(place),
+            Ending::Closed(closed) => {
+                TestServer::end_waits(closed);
+                None
+            }
+        }
+    }
+
+    async fn close(&self, open: OpenId) {
+        let mut grants = Vec::new();
+        let closed = self.server.tables.borrow_mut().close_file(open, &mut grants);
+        TestServer::tell(grants);
+        TestServer::end_waits(closed);
+    }
+}
+
+impl Host for TestHost {
+    type Open = TestOpen;
+    type Io = TestIo;
+    type Permit = TestPermit;
 
     fn share(&self) -> &Share {
         &self.share
@@ -523,18 +562,6 @@ impl Host for TestHost {
         tables.open_file(&self.file(file), &self.client, mode, false)
     }
 
-    async fn release(&self, open: OpenId) -> bool {
-        let mut grants = Vec::new();
-        let closed = self.server.tables.borrow_mut().close_file(open, &mut grants);
-        TestServer::tell(grants);
-        closed.is_some_and(|closed| {
-            for waiter in closed.waiters {
-                waiter.set(Some(Err(Status::RANGE_NOT_LOCKED)));
-            }
-            closed.delete.is_some()
-        })
-    }
-
     async fn set_delete_on_close(&self, open: OpenId, delete: bool) -> Result<(), Refused> {
         self.server.tables.borrow_mut().set_delete_on_close(open, delete)
     }
@@ -545,10 +572,6 @@ impl Host for TestHost {
 
     async fn is_delete_pending(&self, file: &ObjectKey) -> bool {
         self.server.tables.borrow().is_delete_pending(&self.file(file))
-    }
-
-    async fn denied(&self, file: &ObjectKey) -> Sharing {
-        self.server.tables.borrow().denied(&self.file(file))
     }
 
     async fn opens_on(&self, file: &ObjectKey) -> usize {
@@ -628,6 +651,6 @@ fn sessions_share_files_and_tables_but_not_opens() {
     assert!(ann.find(id).is_some() && bob.find(id).is_none());
     assert_eq!((server.opens_on("a"), server.content("a")), (1, b"data".to_vec()));
     let open = ann.take(id).unwrap();
-    assert!(!block_on(ann.release(open.shared)));
+    block_on(ann.close(open.shared));
     assert_eq!(server.opens(), 0);
 }

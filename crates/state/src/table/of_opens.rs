@@ -62,6 +62,24 @@ impl<W> Table<W> {
         }
     }
 
+    /// The request to delete the file of this open now that it is about to be closed; `None` if
+    /// the file has other opens, or stays. Nobody opens the file from then on until the open is
+    /// closed.
+    pub(crate) fn delete_due(&mut self, id: OpenId, books: &Books) -> Option<DeleteRequest> {
+        let open = books.opens.get(id).ok()?;
+        if self.opened.len(&open.object) > 1 {
+            return None;
+        }
+        if let Some(earlier) = self.opened.delete(&open.object) {
+            return Some(earlier.clone());
+        }
+        let request = DeleteRequest { open: id, client: open.client.clone() };
+        open.delete_on_close.then(|| {
+            self.opened.set_delete(&open.object, Some(request.clone()), &books.opens);
+            request
+        })
+    }
+
     /// Closes an open, which is on a file of this volume.
     pub(crate) fn close_file(
         &mut self,
@@ -89,8 +107,10 @@ impl<W> Table<W> {
                 (false, None)
             }
         };
+        let later = self.opened.delete(&file.object);
+        let leaves_delete = later.is_some_and(|request| request.open == id);
         self.tell_change(&file.object, before, books);
-        Some(Closed { open: id, file, last, delete, waiters })
+        Some(Closed { open: id, file, last, delete, leaves_delete, waiters })
     }
 
     /// Has a file deleted when its last open is closed, or no longer so.

@@ -39,6 +39,16 @@ impl<W> Tables<W> {
         table.open_file(&file.object, client, mode, delete_on_close, &mut self.books)
     }
 
+    /// The request to delete the file of `open` now that it is about to be closed; `None` if the
+    /// file has other opens, or stays. Nobody opens the file from then on until the open is closed
+    /// ([`Self::close_file`]). The caller deletes the file first: so nobody writes data to a file
+    /// that is about to go.
+    pub fn delete_due(&mut self, open: OpenId) -> Option<DeleteRequest> {
+        let Self { volumes, books } = self;
+        let table = volumes.get_mut(&books.opens.get(open).ok()?.volume)?;
+        table.delete_due(open, books)
+    }
+
     /// Closes an open, with its locks and waits; `None` if it is closed already. If it was opened
     /// to delete its file on close, nobody may open that file from now on (MS-FSA §2.1.5.5). If it
     /// was the last one of a file that is to be deleted, that is due now.

@@ -25,6 +25,7 @@ use crate::store::{
     Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Stability,
     Store, Want, WriteDone,
 };
+use crate::testing::interrupt::interrupt;
 use crate::time::Timestamp;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
@@ -64,6 +65,7 @@ impl MemStore {
     }
 
     fn begin(&self) -> FsResult<MutexGuard<'_, Tree>> {
+        interrupt();
         let mut tree = self.tree();
         match tree.failure.take() {
             None => Ok(tree),

@@ -339,6 +339,18 @@ fn an_ordered_failure_comes_once() {
     assert!(block_on(store.attr(&store.root())).is_ok());
 }
 
+#[test]
+fn an_action_runs_before_the_operation_that_it_is_planned_for() {
+    let store = std::rc::Rc::new(MemStore::new());
+    let (other, root) = (std::rc::Rc::clone(&store), store.root());
+    let set = SetAttr { mode: Some(0o700), ..SetAttr::default() };
+    super::super::interrupt_after(1, move || {
+        block_on(other.set_attr(&root, &set, None, &Credentials::ROOT)).unwrap();
+    });
+    let mode = || block_on(store.attr(&root)).unwrap().mode;
+    assert_eq!([mode(), mode(), mode()], [0o777, 0o700, 0o700]);
+}
+
 fn acl(entries: &[(Who, Access)]) -> Acl {
     Acl::new(entries.iter().map(|&(who, rights)| Entry { who, rights }).collect()).unwrap()
 }

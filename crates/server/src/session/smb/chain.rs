@@ -248,7 +248,7 @@ impl Ground {
         out: &mut Vec<u8>,
     ) -> Result<(), Status> {
         let opens = session.disconnect(tree).ok_or(Status::NETWORK_NAME_DELETED)?;
-        tree::close_all(opens, &self.served).await;
+        tree::close_all(&self.smb, opens, &self.served).await;
         Empty.encode(out);
         Ok(())
     }

@@ -4,6 +4,7 @@
 use super::accounts::Accounts;
 use super::pending::Pending;
 use super::server::SmbServer;
+use super::tree::OpenVolume;
 use super::user_session::{FileOpen, OpenRef, UserSession};
 use super::waiter::{Waited, wait};
 use crate::clock::time_of_day;
@@ -18,8 +19,8 @@ use std::pin::pin;
 use std::task::Poll;
 use weir_core::{Clock, ObjectKey, OpClass, Timestamp};
 use weir_qos::Cost;
-use weir_smb::host::{Host, RangeLock, Share, User};
-use weir_smb::open::{Open, OpenState};
+use weir_smb::host::{Host, RangeLock, Share, User, Volume};
+use weir_smb::open::{Open, OpenState, Place};
 use weir_smb::security::Identities;
 use weir_smb::wire::{FileId, Status};
 use weir_state::{
@@ -45,6 +46,10 @@ pub(super) struct SmbHost {
 impl SmbHost {
     fn file(&self, object: &ObjectKey) -> File {
         File { volume: self.volume.id, object: *object }
+    }
+
+    fn ends(&self) -> OpenVolume<'_> {
+        OpenVolume { smb: &self.smb, volume: &self.volume }
     }
 
     async fn tables(&self) -> LockedTables<'_, Waiter> {
@@ -84,15 +89,31 @@ impl SmbHost {
     }
 }
 
-impl Host for SmbHost {
+impl Volume for SmbHost {
     type Store = VolumeStore;
-    type Open = OpenRef;
-    type Io = IoGuard;
-    type Permit = SmbPermit;
 
     fn store(&self) -> &VolumeStore {
         &self.volume.store
     }
+
+    async fn begin_close(
+        &self,
+        open: OpenId,
+        key: &ObjectKey,
+        place: Option<&Place<VolumeObject>>,
+    ) -> Option<Place<VolumeObject>> {
+        self.ends().begin_close(open, key, place).await
+    }
+
+    async fn close(&self, open: OpenId) {
+        self.ends().close(open).await;
+    }
+}
+
+impl Host for SmbHost {
+    type Open = OpenRef;
+    type Io = IoGuard;
+    type Permit = SmbPermit;
 
     fn share(&self) -> &Share {
         &self.share
@@ -154,13 +175,6 @@ impl Host for SmbHost {
         Ok(open)
     }
 
-    async fn release(&self, open: OpenId) -> bool {
-        let mut grants = Vec::new();
-        let closed = self.tables().await.close_file(open, &mut grants);
-        tell(grants);
-        closed.is_some_and(|closed| closed.delete.is_some())
-    }
-
     async fn set_delete_on_close(&self, open: OpenId, delete: bool) -> Result<(), Refused> {
         self.tables().await.set_delete_on_close(open, delete)
     }
@@ -172,11 +186,6 @@ impl Host for SmbHost {
     async fn is_delete_pending(&self, file: &ObjectKey) -> bool {
         let file = self.file(file);
         self.tables().await.is_delete_pending(&file)
-    }
-
-    async fn denied(&self, file: &ObjectKey) -> Sharing {
-        let file = self.file(file);
-        self.tables().await.denied(&file)
     }
 
     async fn opens_on(&self, file: &ObjectKey) -> usize {

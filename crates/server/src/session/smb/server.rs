@@ -13,7 +13,9 @@ use weir_smb::conn::{Greeting, Throttle};
 use weir_smb::crypto::{Crypto, NoRandom};
 use weir_smb::fscc::NtTime;
 use weir_smb::limits::IO_BYTES_MAX;
+use weir_smb::open::Deletes;
 use weir_smb::wire::FileId;
+use weir_store::VolumeObject;
 
 /// The most letters of a NetBIOS name.
 const NETBIOS_NAME_MAX: usize = 15;
@@ -30,6 +32,9 @@ pub(crate) struct SmbServer {
     pub(super) throttle: Mutex<Throttle>,
     catalog: Arc<Catalog>,
     sessions: Mutex<HashMap<u64, Arc<UserSession>>>,
+    /// The names of files that are to be deleted when the last of their opens is closed. Locked
+    /// after the tables of opens.
+    pub(super) deletes: Mutex<Deletes<VolumeObject>>,
     next_session: AtomicU64,
     next_file: AtomicU64,
     next_async: AtomicU64,
@@ -61,6 +66,7 @@ impl SmbServer {
             throttle: Mutex::default(),
             catalog,
             sessions: Mutex::default(),
+            deletes: Mutex::default(),
             next_session: AtomicU64::new(first.max(1)),
             next_file: AtomicU64::new(1),
             next_async: AtomicU64::new(1),

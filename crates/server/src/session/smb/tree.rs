@@ -8,12 +8,16 @@ use crate::session::tell;
 use crate::sync::{Arc, lock};
 use arc_swap::ArcSwap;
 use weir_catalog::{Access, Volume};
-use weir_core::{Credentials, Name, Store as _, VolumeId};
+use weir_core::{ObjectKey, VolumeId};
 use weir_smb::host::Share;
+use weir_smb::open::{Ending, Place};
+use weir_smb::ops::end;
 use weir_smb::wire::{
     AccessMask, ShareCapabilities, ShareFlags, ShareType, Status, TreeConnectRequest,
     TreeConnectResponse,
 };
+use weir_state::{File, OpenId};
+use weir_store::{VolumeObject, VolumeStore};
 
 /// The share of named pipes, as clients name it.
 const PIPES: &str = "IPC$";
@@ -159,30 +163,52 @@ fn share_name(path: &[u8]) -> Option<String> {
     (!server.is_empty() && !share.is_empty() && !share.contains('\\')).then(|| share.to_owned())
 }
 
-/// Closes an open of `volume`, with its locks, and deletes the file if it is to be.
-pub(super) async fn close(volume: &ServedVolume, open: &FileOpen) {
-    let mut grants = Vec::new();
-    let closed = volume.locks.tables_when_free().await.close_file(open.open.shared, &mut grants);
-    tell(grants);
-    if closed.is_none_or(|closed| closed.delete.is_none()) {
-        return;
+/// A volume with what ends its opens.
+pub(super) struct OpenVolume<'a> {
+    pub(super) smb: &'a SmbServer,
+    pub(super) volume: &'a ServedVolume,
+}
+
+impl weir_smb::host::Volume for OpenVolume<'_> {
+    type Store = VolumeStore;
+
+    fn store(&self) -> &VolumeStore {
+        &self.volume.store
     }
-    let Some(place) = lock(&open.state).place.clone() else { return };
-    let Ok(name) = Name::new(&place.name) else { return };
-    // Whether the file may be deleted was decided when it was opened. A directory that is not
-    // empty stays, and so does a file whose name is another's by now.
-    let removed =
-        volume.store.remove_this(&place.dir, name, &open.open.object, &Credentials::ROOT).await;
-    if let Err(error) = removed {
-        tracing::debug!(%error, "a file that was to be deleted on close stays");
+
+    async fn begin_close(
+        &self,
+        open: OpenId,
+        key: &ObjectKey,
+        place: Option<&Place<VolumeObject>>,
+    ) -> Option<Place<VolumeObject>> {
+        let mut grants = Vec::new();
+        let file = File { volume: self.volume.id, object: *key };
+        let mut tables = self.volume.locks.tables_when_free().await;
+        let ending = lock(&self.smb.deletes).end(&mut tables, open, (&file, place), &mut grants);
+        drop(tables);
+        tell(grants);
+        match ending {
+            Ending::Deletes(place) => Some(place),
+            Ending::Closed(_) => None,
+        }
+    }
+
+    async fn close(&self, open: OpenId) {
+        let mut grants = Vec::new();
+        let closed = self.volume.locks.tables_when_free().await.close_file(open, &mut grants);
+        tell(grants);
+        drop(closed);
     }
 }
 
 /// Closes opens that belong to volumes which are served.
-pub(super) async fn close_all(opens: Vec<Arc<FileOpen>>, served: &ServedSet) {
+pub(super) async fn close_all(smb: &SmbServer, opens: Vec<Arc<FileOpen>>, served: &ServedSet) {
     for open in opens {
         if let Some(Served { volume, .. }) = served.by_id(open.volume) {
-            close(volume, &open).await;
+            let place = lock(&open.state).place.clone();
+            let volume = OpenVolume { smb, volume };
+            end(&volume, open.open.shared, &open.open.object, place.as_ref()).await;
         }
     }
 }
@@ -191,7 +217,7 @@ pub(super) async fn close_all(opens: Vec<Arc<FileOpen>>, served: &ServedSet) {
 pub(super) async fn end_session(smb: &SmbServer, session: &UserSession, served: &ServedSet) {
     let opens = session.end();
     smb.remove(session.id);
-    close_all(opens, served).await;
+    close_all(smb, opens, served).await;
 }
 
 #[cfg(test)]

@@ -135,7 +135,8 @@ async fn complete<H: Host>(
     Ok((action, attr, details))
 }
 
-/// Empties a file, which then has these attributes. Locks on its bytes do not stand in the way.
+/// Empties a file, which then has these attributes. Locks on its bytes do not conflict with that.
+/// The data goes last: a request that fails leaves it as it was.
 async fn empty<H: Host>(
     host: &H,
     open: &H::Open,
@@ -143,12 +144,13 @@ async fn empty<H: Host>(
 ) -> Result<(Attr, Details), Status> {
     let (store, object) = (host.store(), &open.object);
     let _io = host.begin_io(open, None, Mode::Exclusive).await?;
-    store.set_size(object, 0).await.map_err(status)?;
-    let (attr, details) = store.details(object).await.map_err(status)?;
-    if details.dos == dos {
-        return Ok((attr, details));
+    let (mut attr, mut details) = store.details(object).await.map_err(status)?;
+    if details.dos != dos {
+        // The right to was decided with the open.
+        let set = SetDetails { dos: Some(dos), ..SetDetails::default() };
+        (attr, details) =
+            store.set_details(object, &set, &Credentials::ROOT).await.map_err(status)?;
     }
-    // The right to was decided with the open.
-    let set = SetDetails { dos: Some(dos), ..SetDetails::default() };
-    store.set_details(object, &set, &Credentials::ROOT).await.map_err(status)
+    let change = store.set_size(object, 0).await.map_err(status)?;
+    Ok((change.after.unwrap_or(Attr { size: 0, ..attr }), details))
 }

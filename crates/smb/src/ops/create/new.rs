@@ -1,6 +1,6 @@
 //! Making a file or directory (MS-FSA §2.1.5.1.1). The store decides whether the user may.
 
-use super::contexts::adds;
+use super::contexts::{Contexts, adds};
 use super::request::Ask;
 use super::{Opened, Reserved, Stop, keep};
 use crate::host::{Host, ObjectOf};
@@ -9,13 +9,14 @@ use crate::ops::access::{self, ALL};
 use crate::ops::descriptor;
 use crate::ops::error::status;
 use crate::ops::walk::{At, Missing};
+use crate::security::Dacl;
 use crate::wire::{AccessMask, CreateAction, CreateOptions, FileAttributes, Status};
 use weir_core::store::{CreateHow, MakeKind};
 use weir_core::{
     AclKind, Attr, Credentials, Details, DosAttributes, FileKind, FsError, Name, SetAttr,
     SetDetails, Store,
 };
-use weir_state::OpenMode;
+use weir_state::{OpenMode, Sharing};
 
 /// Rights that a new object does not give to group and others, as umask has it. In a directory with
 /// a default list that list decides.
@@ -35,7 +36,7 @@ pub(super) async fn make<H: Host>(
     may_be(ask, kind)?;
     // As open(2) has it, the open that makes an object has all that it asks for, whatever the mode.
     let granted = ask.desired.grant(ALL & host.share().maximal, AccessMask::empty())?;
-    let object = add(host, &at, kind).await?;
+    let object = add(host, &at, kind, &ask.contexts).await?;
     let key = host.store().key(&object);
     let mode = OpenMode { access: access::sharing(granted), share: ask.share };
     let shared = match host.reserve(&key, mode).await {
@@ -58,7 +59,7 @@ pub(super) async fn make<H: Host>(
         Ok(opened) => Ok(opened),
         Err(error) => {
             if let Some(open) = host.take(open.id) {
-                host.release(open.shared).await;
+                host.close(open.shared).await;
             }
             undo(host, &at, &object).await;
             Err(error.into())
@@ -82,14 +83,22 @@ fn may_be(ask: &Ask, kind: FileKind) -> Result<(), Status> {
     Ok(())
 }
 
-/// Adds the object to its directory.
-async fn add<H: Host>(host: &H, at: &At<ObjectOf<H>>, kind: FileKind) -> Result<ObjectOf<H>, Stop> {
+/// Adds the object to its directory. If it is to get an access list of the client's, it is for its
+/// owner alone until it has that: access is decided once, when a file is opened.
+async fn add<H: Host>(
+    host: &H,
+    at: &At<ObjectOf<H>>,
+    kind: FileKind,
+    contexts: &Contexts,
+) -> Result<ObjectOf<H>, Stop> {
     let (store, cred) = (host.store(), &host.user().credentials);
     let name = Name::new(&at.name)?;
     let directory = kind == FileKind::Directory;
     let (_, default) = store.acl(&at.dir, AclKind::Default).await.map_err(lost)?;
     let umask = if default.is_some() { 0 } else { UMASK };
-    let mode = if directory { 0o777 } else { 0o666 } & !umask;
+    let listed = contexts.descriptor.as_ref().is_some_and(|wanted| wanted.dacl != Dacl::Absent);
+    let hidden = if listed { 0o077 } else { 0 };
+    let mode = if directory { 0o777 } else { 0o666 } & !umask & !hidden;
     let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
     let made = if directory {
         store.make(&at.dir, name, &MakeKind::Directory, &set, cred).await
@@ -152,9 +161,10 @@ async fn attributes<H: Host>(
 /// Removes an object that was made in vain, unless somebody else has opened it.
 async fn undo<H: Host>(host: &H, at: &At<ObjectOf<H>>, object: &ObjectOf<H>) {
     let store = host.store();
-    if host.opens_on(&store.key(object)).await == 0
-        && let Ok(name) = Name::new(&at.name)
-    {
+    let alone = OpenMode { access: Sharing::DELETE, share: Sharing::empty() };
+    let Ok(held) = host.reserve(&store.key(object), alone).await else { return };
+    if let Ok(name) = Name::new(&at.name) {
         let _ = store.remove_this(&at.dir, name, object, &Credentials::ROOT).await;
     }
+    host.close(held).await;
 }

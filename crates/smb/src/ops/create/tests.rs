@@ -14,10 +14,12 @@ use crate::wire::{
     ResponseContext, ShareAccess, Status, context_name,
 };
 use CreateDisposition::{Create, Open, OpenIf, Overwrite, OverwriteIf, Supersede};
+use core::cell::Cell;
+use std::rc::Rc;
 use std::vec::Vec;
 use weir_core::acl::{Entry, Who};
 use weir_core::store::MakeKind;
-use weir_core::testing::block_on;
+use weir_core::testing::{block_on, interrupt_after};
 use weir_core::{Access, Acl, AclKind, Credentials, DosAttributes, FsError, SetDetails, Store};
 use weir_state::{Mode, Span};
 
@@ -567,9 +569,10 @@ fn what_fails_later_is_undone() {
         server.store.fail_after(operations, FsError::Io);
         let reply = request(Overwrite).attributes(FileAttributes::HIDDEN).send(&ann, "f");
         if reply.outcome.is_ok() {
+            assert_eq!(server.content("f"), b"");
             break;
         }
-        assert_eq!(server.opens(), 0, "{operations}");
+        assert_eq!((server.content("f"), server.opens()), (b"data".to_vec(), 0), "{operations}");
     }
 }
 
@@ -669,6 +672,24 @@ fn a_descriptor_is_the_mode_of_a_new_file_if_it_can_be() {
     let can_be = encoded(&|_| {});
     request(Create).context(RequestContext::SecurityDescriptor(&can_be)).opens(&ann, "f");
     assert_eq!(server.object("f").1.mode, 0o640);
+    // Nobody else may open it before it has its list: access that is granted once stays.
+    let private = encoded(&|descriptor| descriptor.dacl = crate::security::Dacl::List(Vec::new()));
+    let mut refused = 0;
+    for operations in 0..12 {
+        let name = ["private", &"x".repeat(operations)].concat();
+        let (bob, at, path) = (server.session(8), Rc::clone(&server), name.clone());
+        let found = Rc::new(Cell::new(None));
+        let tell = Rc::clone(&found);
+        interrupt_after(u32::try_from(operations).unwrap(), move || {
+            tell.set(at.find(&path).map(|_| request(Open).status(&bob, &path)));
+        });
+        let create = request(Create).context(RequestContext::SecurityDescriptor(&private));
+        let made = create.opens(&ann, &name);
+        assert!(found.get().is_none_or(|status| status == DENIED), "{operations}: {found:?}");
+        refused += u32::from(found.get().is_some());
+        close_it(&ann, made.file);
+    }
+    assert!(refused > 0);
     let bob = ann.identities().user_sid(8);
     let others = encoded(&|descriptor| descriptor.owner = Some(bob));
     let given_away = request(Create).context(RequestContext::SecurityDescriptor(&others));

@@ -63,15 +63,18 @@ async fn replace<H: Host>(
         return Err(status.into());
     }
     if taken.key != open.key {
-        taken.may_go(host, target).await?;
+        let held = taken.reserve(host, target).await?;
+        let moved = move_to(host, open, from, &to.dir, &taken.name, Replace::Yes).await;
+        host.close(held).await;
+        moved?;
     } else if target.replace {
         // Another name of the same object: a rename would leave both.
         let name = Name::new(&taken.name)?;
         host.store().remove_this(&to.dir, name, &taken.object, cred).await?;
+        move_to(host, open, from, &to.dir, &taken.name, Replace::Yes).await?;
     } else {
         return Err(Status::OBJECT_NAME_COLLISION.into());
     }
-    move_to(host, open, from, &to.dir, &taken.name, Replace::Yes).await?;
     if taken.name != to.name {
         let there = Place { dir: to.dir.clone(), name: taken.name.clone() };
         move_to(host, open, &there, &to.dir, &to.name, Replace::No).await?;
@@ -140,8 +143,11 @@ pub(super) async fn link<H: Host>(
     match &to.taken {
         Some(own) if own.key == open.key && target.replace => return Ok(()),
         Some(taken) => {
-            taken.may_go(host, target).await?;
-            store.remove_this(&to.dir, Name::new(&taken.name)?, &taken.object, cred).await?;
+            let held = taken.reserve(host, target).await?;
+            let name = Name::new(&taken.name)?;
+            let removed = store.remove_this(&to.dir, name, &taken.object, cred).await;
+            host.close(held).await;
+            removed?;
         }
         None => {}
     }

@@ -13,8 +13,7 @@ use weir_state::{Mode, Range};
 /// Cuts the file to `size` bytes, or grows it with a hole.
 pub(super) async fn set_end<H: Host>(host: &H, open: &H::Open, size: u64) -> Result<(), Failure> {
     writable::<H>(open)?;
-    let now = host.store().attr(&open.object).await?.size;
-    resize(host, open, now, size).await
+    resize(host, open, size, |now| now != size).await
 }
 
 /// Cuts the file to `size` bytes if it is larger. Nothing is allocated ahead, but more than the
@@ -24,8 +23,7 @@ pub(super) async fn allocate<H: Host>(host: &H, open: &H::Open, size: u64) -> Re
     if size > host.store().fs_stat().await?.total_bytes {
         return Err(Status::DISK_FULL.into());
     }
-    let now = host.store().attr(&open.object).await?.size;
-    resize(host, open, now, size.min(now)).await
+    resize(host, open, size, |now| now > size).await
 }
 
 fn writable<H: Host>(open: &H::Open) -> Result<(), Failure> {
@@ -33,14 +31,29 @@ fn writable<H: Host>(open: &H::Open) -> Result<(), Failure> {
     if open.is_directory() { Err(Status::INVALID_PARAMETER.into()) } else { Ok(()) }
 }
 
-async fn resize<H: Host>(host: &H, open: &H::Open, now: u64, size: u64) -> Result<(), Failure> {
-    if now == size {
+/// Gives the file `size` bytes if that `is_due` for its present size.
+async fn resize<H: Host>(
+    host: &H,
+    open: &H::Open,
+    size: u64,
+    is_due: impl Fn(u64) -> bool,
+) -> Result<(), Failure> {
+    let store = host.store();
+    let before = store.attr(&open.object).await?.size;
+    if !is_due(before) {
         return Ok(());
     }
-    let range = Range::new(now.min(size), now.abs_diff(size));
-    let io = host.begin_io(open, range, Mode::Exclusive).await?;
-    let done = host.store().set_size(&open.object, size).await;
+    let range = Range::new(before.min(size), before.abs_diff(size));
+    let mut io = host.begin_io(open, range, Mode::Exclusive).await?;
+    let mut now = store.attr(&open.object).await?.size;
+    if now != before {
+        // Somebody else has changed the size since: any byte may be cut off now.
+        io = host.begin_io(open, Some(Range::ALL), Mode::Exclusive).await?;
+        now = store.attr(&open.object).await?.size;
+    }
+    if is_due(now) {
+        store.set_size(&open.object, size).await?;
+    }
     drop(io);
-    done?;
     Ok(())
 }

@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use weir_core::store::Folded;
 use weir_core::{Access, Attr, DosAttributes, FileKind, FsError, Name, ObjectKey, Store};
-use weir_state::{OpenMode, Sharing};
+use weir_state::{OpenId, OpenMode, Refused, Sharing};
 
 /// The place for a name, and the object that has it.
 pub(super) struct Destination<O> {
@@ -87,22 +87,24 @@ async fn free_to_change<H: Host>(host: &H, dir: &ObjectKey) -> Result<(), Failur
     let mode = OpenMode { access: Sharing::WRITE, share: Sharing::READ | Sharing::WRITE };
     let held = host.reserve(dir, mode).await?;
     // Nobody who could have it deleted can have opened it meanwhile.
-    host.release(held).await;
+    host.close(held).await;
     Ok(())
 }
 
 impl<O> Taken<O> {
-    /// Fails unless this object, which is not the one that is open, may make room for it
-    /// (MS-FSA §2.1.5.15.11): if the client says so, it is a file that is not read-only, and nobody
-    /// has it open, or with `posix` nobody who does not share its deletion.
+    /// Reserves this object, which is not the one that is open, so that it can make room for it
+    /// (MS-FSA §2.1.5.15.11). That takes that the client says so, that it is a file which is not
+    /// read-only, and that nobody has it open, or with `posix` nobody who does not share its
+    /// deletion. Until the caller closes the open that it gets, nobody opens the object in a way
+    /// that would not bear its removal.
     ///
     /// # Errors
     /// [`Status::OBJECT_NAME_COLLISION`], [`Status::ACCESS_DENIED`].
-    pub(super) async fn may_go<H: Host>(
+    pub(super) async fn reserve<H: Host>(
         &self,
         host: &H,
         target: &fscc::Target<'_>,
-    ) -> Result<(), Failure>
+    ) -> Result<OpenId, Failure>
     where
         H::Store: Store<Object = O>,
     {
@@ -110,15 +112,24 @@ impl<O> Taken<O> {
             return Err(Status::OBJECT_NAME_COLLISION.into());
         }
         let (_, details) = host.store().details(&self.object).await?;
-        let in_use = if target.posix {
-            host.denied(&self.key).await.contains(Sharing::DELETE)
-        } else {
-            host.opens_on(&self.key).await > 0
-        };
         let directory = self.attr.kind == FileKind::Directory;
-        if directory || in_use || details.dos.contains(DosAttributes::READONLY) {
+        if directory || details.dos.contains(DosAttributes::READONLY) {
             return Err(Status::ACCESS_DENIED.into());
         }
-        Ok(())
+        let share = if target.posix { Sharing::all() } else { Sharing::empty() };
+        let mode = OpenMode { access: Sharing::DELETE, share };
+        let held = match host.reserve(&self.key, mode).await {
+            Ok(held) => held,
+            Err(Refused::Sharing | Refused::DeletePending) => {
+                return Err(Status::ACCESS_DENIED.into());
+            }
+            Err(refused) => return Err(refused.into()),
+        };
+        // Opens that neither read nor write conflict with none.
+        if !target.posix && host.opens_on(&self.key).await > 1 {
+            host.close(held).await;
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        Ok(held)
     }
 }

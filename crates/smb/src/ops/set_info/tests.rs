@@ -1,14 +1,15 @@
 use super::*;
 use crate::fscc::{Attributes, Disposition, NtTime, SetBasic, SetInfo, Target, TimeChange};
+use crate::host::{RangeLock, Volume};
 use crate::ops::testing::{Reply, TestHost, TestServer, wire_path};
 use crate::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Mask, Sid};
 use crate::wire::{Command, CreateOptions, FileId, Payload, SecurityInformation as Parts};
 use proptest::prelude::*;
 use std::rc::Rc;
 use std::string::String;
-use weir_core::testing::block_on;
+use weir_core::testing::{block_on, interrupt_after};
 use weir_core::{Attr, Credentials, Details, DosAttributes, SetDetails, Timestamp};
-use weir_state::{Mode, Sharing, Span};
+use weir_state::{Mode, OpenMode, Sharing, Span};
 
 const SIZE: AccessMask = AccessMask::WRITE_DATA;
 const TIMES: AccessMask = AccessMask::WRITE_ATTRIBUTES;
@@ -139,7 +140,7 @@ fn a_size_is_set_under_the_locks_of_the_bytes_that_change() {
     assert_eq!(set(&ann, file, &SetInfo::EndOfFile(12)), Status::SUCCESS);
     assert_eq!(server.content("d/f"), b"0123456789\0\0");
     let other = bob.opened(bob.open("d/f", SIZE));
-    let lock = |offset, length| crate::host::RangeLock {
+    let lock = |offset, length| RangeLock {
         span: Span::new(offset, length).unwrap(),
         mode: Mode::Exclusive,
     };
@@ -241,7 +242,7 @@ fn a_name_that_is_taken_is_replaced_if_the_client_says_so() {
     assert_eq!(rename(&ann, file, "d/g", true), Status::ACCESS_DENIED, "it is open");
     let close = |id| {
         let open = ann.take(id).unwrap();
-        block_on(ann.release(open.shared));
+        block_on(ann.close(open.shared));
     };
     close(held);
     let dos = |path: &str, dos| {
@@ -268,7 +269,7 @@ fn a_rename_in_the_manner_of_posix_may_replace_an_open_file() {
     let file = ann.open("d/f", DELETE);
     let name = wire_path("d/g");
     let posix = SetInfo::Rename(Target { replace: true, posix: true, name: &name });
-    let close = |id| block_on(ann.release(ann.take(id).unwrap().shared));
+    let close = |id| block_on(ann.close(ann.take(id).unwrap().shared));
     let read = AccessMask::READ_DATA;
     let alone = ann.open_as("d/g", read, Sharing::READ, CreateOptions::empty());
     assert_eq!(set(&ann, file, &posix), Status::ACCESS_DENIED);
@@ -276,6 +277,57 @@ fn a_rename_in_the_manner_of_posix_may_replace_an_open_file() {
     ann.open("d/g", read);
     assert_eq!(set(&ann, file, &posix), Status::SUCCESS);
     assert_eq!(server.content("d/g"), b"0123456789");
+}
+
+#[test]
+fn a_file_that_somebody_opens_meanwhile_is_not_replaced() {
+    for (operations, posix) in
+        (0..12).flat_map(|operations| [(operations, false), (operations, true)])
+    {
+        let (server, ann) = tree();
+        server.file("d/g", b"old", 0o644, 7);
+        let (bob, file) = (server.session(7), ann.open("d/f", DELETE));
+        let key = server.store.key(&server.object("d/g").0);
+        let opened = Rc::new(core::cell::Cell::new(false));
+        let (tell, at) = (Rc::clone(&opened), Rc::clone(&server));
+        interrupt_after(operations, move || {
+            let still_there = at.find("d/g").is_some_and(|(g, _)| at.store.key(&g) == key);
+            let mode = OpenMode { access: Sharing::WRITE, share: Sharing::WRITE };
+            tell.set(still_there && block_on(bob.reserve(&key, mode)).is_ok());
+        });
+        let name = wire_path("d/g");
+        let target = SetInfo::Rename(Target { replace: true, posix, name: &name });
+        let status = set(&ann, file, &target);
+        let content = if opened.get() { b"old".to_vec() } else { b"0123456789".to_vec() };
+        let wanted = if opened.get() { Status::ACCESS_DENIED } else { Status::SUCCESS };
+        assert_eq!((server.content("d/g"), status), (content, wanted), "{operations} {posix}");
+    }
+}
+
+#[test]
+fn a_size_is_set_as_the_file_is_once_its_locks_were_looked_at() {
+    let (server, ann) = tree();
+    let (bob, at) = (server.session(7), Rc::clone(&server));
+    let file = ann.open("d/f", SIZE);
+    // Bob makes the file larger and locks the new bytes after Ann's request has seen its size.
+    interrupt_after(1, move || {
+        let id = bob.open("d/f", SIZE);
+        let object = at.object("d/f").0;
+        block_on(at.store.set_size(&object, 100)).unwrap();
+        let lock = RangeLock { span: Span::new(50, 10).unwrap(), mode: Mode::Exclusive };
+        block_on(bob.lock(&bob.opened(id), &[lock], false)).unwrap();
+    });
+    assert_eq!(set(&ann, file, &SetInfo::EndOfFile(5)), Status::FILE_LOCK_CONFLICT);
+    assert_eq!(server.object("d/f").1.size, 100);
+    // Space that is allocated never makes a file larger that somebody cuts meanwhile.
+    let (server, ann) = tree();
+    let (file, at) = (ann.open("d/f", SIZE), Rc::clone(&server));
+    interrupt_after(2, move || {
+        let object = at.object("d/f").0;
+        block_on(at.store.set_size(&object, 2)).unwrap();
+    });
+    assert_eq!(set(&ann, file, &SetInfo::Allocation(5)), Status::SUCCESS);
+    assert_eq!(server.object("d/f").1.size, 2);
 }
 
 #[test]
@@ -306,7 +358,7 @@ fn opens_of_the_directory_can_be_in_the_way_of_new_names() {
             assert_eq!(rename(&ann, file, "d/f", false), Status::SUCCESS);
         }
         for id in [file, dir] {
-            block_on(ann.release(ann.take(id).unwrap().shared));
+            block_on(ann.close(ann.take(id).unwrap().shared));
         }
     }
 }
@@ -319,7 +371,7 @@ fn a_directory_is_renamed_unless_something_below_is_open() {
     server.dir("dd", 0o755, 7);
     ann.open("dd", AccessMask::READ_DATA);
     assert_eq!(rename(&ann, dir, "x", false), Status::ACCESS_DENIED);
-    block_on(ann.release(ann.take(file).unwrap().shared));
+    block_on(ann.close(ann.take(file).unwrap().shared));
     assert_eq!(rename(&ann, dir, "e/x\\", false), Status::SUCCESS);
     assert!(server.find("e/x/f").is_some());
     assert_eq!(rename(&ann, dir, "e/x/y", false), Status::SHARING_VIOLATION, "into itself");
