@@ -174,13 +174,18 @@ fn make_whole(
     }
 }
 
+/// Gives `made` its first name. If this fails, there is no name: the caches of `dir` were not told
+/// of one.
 fn give_name(made: &Inode, dir: &Inode, name: Name<'_>, cred: &Credentials) -> FsResult<()> {
     let mutation = made.begin();
     let (descriptors, number) = (own_descriptors()?, made.fd.as_raw_fd().to_string());
     let flags = AtFlags::SYMLINK_FOLLOW;
     as_caller(cred, |_| linkat(descriptors, number, &dir.fd, name.as_bytes(), flags))?
         .map_err(without_directory)?;
-    made.end(mutation).map(drop)
+    let ended = made.end(mutation).map(drop);
+    ended.inspect_err(|_| {
+        take_back(dir, name, false);
+    })
 }
 
 fn without_directory(errno: Errno) -> FsError {

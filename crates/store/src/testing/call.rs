@@ -33,10 +33,12 @@ pub enum Kind {
     Remove,
     /// Changes mode, owner, times or lists.
     Change,
+    /// Reads the attributes of an open object (`fstat`).
+    Status,
 }
 
 /// All that the filter sends here.
-pub(super) const FILTERED: [libc::c_long; 25] = [
+pub(super) const FILTERED: [libc::c_long; 26] = [
     libc::SYS_pread64,
     libc::SYS_preadv2,
     libc::SYS_pwrite64,
@@ -62,6 +64,7 @@ pub(super) const FILTERED: [libc::c_long; 25] = [
     libc::SYS_setxattr,
     libc::SYS_fsetxattr,
     libc::SYS_fremovexattr,
+    libc::SYS_fstat,
 ];
 
 /// One call.
@@ -197,6 +200,7 @@ fn kind(number: i64, args: &[u64; 6]) -> Kind {
         libc::SYS_linkat => Kind::Link,
         libc::SYS_renameat | libc::SYS_renameat2 => Kind::Rename,
         libc::SYS_unlinkat => Kind::Remove,
+        libc::SYS_fstat => Kind::Status,
         libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open_by_handle_at => Kind::Open,
         _ => Kind::Change,
     }

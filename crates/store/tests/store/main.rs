@@ -12,6 +12,7 @@ mod common;
 mod descriptors;
 mod details;
 mod failing;
+mod folded;
 mod formats;
 mod idle;
 mod model;
