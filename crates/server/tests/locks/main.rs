@@ -1,245 +1,32 @@
-//! The lock manager as clients on sockets see it: rights, callbacks, restarts, forged notices.
+//! Locks as clients on sockets see them: rights, callbacks, restarts, forged notices, and both
+//! protocols at once.
 //!
 //! The server listens on port 111, so each test runs this program again in a network of its own,
 //! where every address of 127.0.0.0/8 can be another client.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![cfg(test)]
 
-use socket2::{Domain, Socket, Type};
+mod across;
+mod bed;
+mod smb;
+
+use bed::{Bed, Host, SERVER, answer, connect, run_alone};
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
-use std::process::Command;
+use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use weir_catalog::{Catalog, Mode, MonitoredHost, NewPool, NewVolume};
-use weir_control::ServerConfig;
-use weir_control::config::RpcbindMode;
+use weir_catalog::MonitoredHost;
 use weir_core::Credentials;
 use weir_nfs::client::{Caller, Getport, Mnt, NlmLock, NlmUnlock, RemoteCall, Reply};
-use weir_nfs::mount::wire::MntRes;
 use weir_nfs::nlm::wire::{CallerName, Lock, LockArgs, NetObj, Res, TestArgs, UnlockArgs};
 use weir_nfs::nlm::{Procedure, Status};
-use weir_nfs::nsm::wire::{HostName, NotifyArgs};
-use weir_nfs::rpc::{AcceptError, Call, reply};
+use weir_nfs::nsm::wire::NotifyArgs;
+use weir_nfs::rpc::{AcceptError, reply};
 use weir_nfs::rpcbind::wire::Mapping;
-use weir_nfs::v3::wire::{
-    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, Res as Nfs, Sattr3,
-    StableHow, WriteArgs,
-};
-use weir_nfs::xdr::{Encode, decode};
-use weir_nfs::{PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND};
-use weir_qos::Qos;
-use weir_server::Server;
-
-const TIB: u64 = 1 << 40;
-const SERVER: &str = "127.0.0.1";
-const WAIT: Option<Duration> = Some(Duration::from_secs(60));
-
-/// Runs one ignored test of this program in a network namespace of its own.
-fn run_alone(test: &str) {
-    let program = std::env::current_exe().unwrap();
-    let script = "ip link set lo up && exec \"$0\" --ignored --exact \"$1\"";
-    let mut command = Command::new("unshare");
-    command.args(["--net", "--", "sh", "-c", script]).arg(program).arg(test);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{complaint}");
-}
-
-struct Bed {
-    server: Option<Server>,
-    config: ServerConfig,
-    _directory: tempfile::TempDir,
-}
-
-impl Bed {
-    fn start() -> Self {
-        Self::start_after(Duration::from_secs(3000), &[])
-    }
-
-    /// A server whose last life left these hosts to be told of the restart.
-    fn start_after(grace_period: Duration, hosts: &[MonitoredHost]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let config = ServerConfig {
-            data: directory.path().to_owned(),
-            nfs: vec![SocketAddr::new(SERVER.parse().unwrap(), 2049)],
-            api: vec![],
-            rpcbind: RpcbindMode::Serve,
-            grace_period,
-            ..ServerConfig::default()
-        };
-        {
-            let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
-            let (name, level) = ("pool".to_owned(), "standard".to_owned());
-            let (size_bytes, qos) = (1000 * TIB, Qos::Auto);
-            let pool = NewPool { name, level, size_bytes, qos, ..NewPool::default() };
-            catalog.create_pool(&pool, Mode::Commit).unwrap();
-            let (name, pool) = ("work".to_owned(), "pool".to_owned());
-            let volume = NewVolume { name, pool, quota_bytes: 900 * TIB, ..NewVolume::default() };
-            catalog.create_volume(&volume, Mode::Commit).unwrap();
-            // 16 bytes a second: writes to this volume wait.
-            let slow = NewVolume { name: "slow".to_owned(), quota_bytes: 1 << 20, ..volume };
-            catalog.create_volume(&slow, Mode::Commit).unwrap();
-            for host in hosts {
-                catalog.monitor_host(host).unwrap();
-            }
-        }
-        let server = Some(Server::start(&config).unwrap());
-        Self { server, config, _directory: directory }
-    }
-
-    fn restart(&mut self) {
-        self.server.take().unwrap().stop().unwrap();
-        self.server = Some(Server::start(&self.config).unwrap());
-    }
-
-    fn held(&self) -> u64 {
-        self.server.as_ref().unwrap().plane().totals().locks.held
-    }
-
-    /// Waits for the number of locks: the test hangs, and so fails, if it never comes.
-    fn wait_until_held(&self, locks: u64) {
-        while self.held() != locks {
-            std::thread::yield_now();
-        }
-    }
-}
-
-/// A machine: an address, its connection to the server, and its own lock manager and monitor.
-struct Host {
-    name: &'static str,
-    tcp: TcpStream,
-    caller: Caller,
-    portmapper: UdpSocket,
-    program: UdpSocket,
-    port: u16,
-}
-
-impl Host {
-    fn new(address: &str, name: &'static str) -> Self {
-        let ip: IpAddr = address.parse().unwrap();
-        let udp = |port| {
-            let socket = UdpSocket::bind((ip, port)).unwrap();
-            socket.set_read_timeout(WAIT).unwrap();
-            socket
-        };
-        let program = udp(0);
-        let port = program.local_addr().unwrap().port();
-        let caller = Caller::sys(&Credentials::ROOT, name.as_bytes());
-        Self { name, tcp: connect(ip), caller, portmapper: udp(111), program, port }
-    }
-
-    fn again(&mut self) {
-        self.tcp = connect(self.program.local_addr().unwrap().ip());
-    }
-
-    fn call<A: RemoteCall>(&mut self, args: &A) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.caller.call(&mut bytes, 7, args);
-        self.tcp.write_all(&bytes).unwrap();
-        self.reply()
-    }
-
-    /// The next record that the server sends.
-    fn reply(&mut self) -> Vec<u8> {
-        let mut mark = [0; 4];
-        self.tcp.read_exact(&mut mark).unwrap();
-        let mut record = vec![0; (u32::from_be_bytes(mark) & 0x7fff_ffff) as usize];
-        self.tcp.read_exact(&mut record).unwrap();
-        record
-    }
-
-    /// The handle of a file that is there afterwards.
-    fn file(&mut self, name: &str) -> Vec<u8> {
-        self.file_of(b"/work", name)
-    }
-
-    fn file_of(&mut self, volume: &[u8], name: &str) -> Vec<u8> {
-        let record = self.call(&Mnt(volume));
-        let root = match Reply::parse(&record).unwrap().results::<Mnt<'_>>().unwrap() {
-            MntRes::Ok(granted) => granted.handle.0.to_vec(),
-            MntRes::Fail(status) => panic!("{status:?}"),
-        };
-        let location = DirOpArgs3 { dir: FileHandle3(&root), name: name.as_bytes() };
-        let how = CreateHow3::Unchecked(Sattr3 { mode: Some(0o600), ..Sattr3::NONE });
-        let record = self.call(&CreateArgs { location, how });
-        match Reply::parse(&record).unwrap().results::<CreateArgs<'_>>().unwrap() {
-            Nfs::Ok(made) => made.object.unwrap().0.to_vec(),
-            Nfs::Fail(status, _) => panic!("{status:?}"),
-        }
-    }
-
-    fn about<'a>(&self, fh: &'a [u8]) -> Lock<'a> {
-        let (caller_name, fh) = (CallerName(self.name.as_bytes()), NetObj(fh));
-        Lock { caller_name, fh, oh: NetObj(b"oh"), svid: 1, offset: 0, length: 10 }
-    }
-
-    fn ask(&mut self, fh: &[u8], block: bool, reclaim: bool) -> Status {
-        let (cookie, lock) = (NetObj(b"cookie"), self.about(fh));
-        let args = LockArgs { cookie, block, exclusive: true, lock, reclaim, state: 3 };
-        let record = self.call(&NlmLock(args));
-        let res = Reply::parse(&record).unwrap().results::<NlmLock<'_>>().unwrap();
-        assert_eq!(res.cookie.0, b"cookie");
-        res.status
-    }
-
-    fn lock(&mut self, fh: &[u8]) -> Status {
-        self.ask(fh, false, false)
-    }
-
-    fn unlock(&mut self, fh: &[u8]) -> Status {
-        let args = UnlockArgs { cookie: NetObj(b""), lock: self.about(fh) };
-        let record = self.call(&NlmUnlock(args));
-        Reply::parse(&record).unwrap().results::<NlmUnlock<'_>>().unwrap().status
-    }
-
-    /// The next call of `program` that the server makes here, after it asked for the port.
-    fn called(&self, program: u32) -> (Call, SocketAddr) {
-        let (ask, from) = receive(&self.portmapper);
-        assert_eq!((ask.program, ask.procedure), (PROGRAM_RPCBIND, Getport::PROCEDURE));
-        assert_eq!(decode::<Mapping>(&ask.args).unwrap().program, program);
-        answer(&self.portmapper, &ask, from, &u32::from(self.port));
-        let (call, from) = receive(&self.program);
-        assert_eq!(call.program, program);
-        assert_eq!(from, SocketAddr::new(SERVER.parse().unwrap(), 2049), "not where it serves");
-        (call, from)
-    }
-
-    /// Says that the host called `name` restarted.
-    fn notify(&self, name: &str, state: u32) {
-        let mut bytes = Vec::new();
-        let name = HostName(name.as_bytes());
-        Caller::none().call(&mut bytes, 9, &NotifyArgs { name, state });
-        self.program.send_to(&bytes[4..], (SERVER, 2049)).unwrap();
-        let mut record = [0; 512];
-        let (len, _) = self.program.recv_from(&mut record).unwrap();
-        assert_eq!(Reply::parse(&record[..len]).unwrap().body, Ok(&[][..]));
-    }
-}
-
-fn connect(from: IpAddr) -> TcpStream {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::new(from, 0).into()).unwrap();
-    let server = SocketAddr::new(SERVER.parse().unwrap(), 2049);
-    socket.connect(&server.into()).unwrap();
-    let stream = TcpStream::from(socket);
-    stream.set_read_timeout(WAIT).unwrap();
-    stream
-}
-
-fn receive(socket: &UdpSocket) -> (Call, SocketAddr) {
-    let mut bytes = [0; 4096];
-    let (len, from) = socket.recv_from(&mut bytes).unwrap();
-    (Call::parse(bytes[..len].to_vec().into()).unwrap(), from)
-}
-
-fn answer(socket: &UdpSocket, call: &Call, to: SocketAddr, results: &impl Encode) {
-    let mut out = reply::begin(Vec::new(), call.xid);
-    results.encode(&mut out);
-    socket.send_to(&reply::finish(out)[4..], to).unwrap();
-}
+use weir_nfs::v3::wire::{FileHandle3, GetattrArgs, ReadArgs, Res as Nfs, StableHow, WriteArgs};
+use weir_nfs::xdr::decode;
+use weir_nfs::{PROGRAM_NLM, PROGRAM_NSM};
 
 #[test]
 fn a_lock_needs_a_handle_an_export_rule_and_a_right() {
