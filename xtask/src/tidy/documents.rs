@@ -1,5 +1,5 @@
 //! Rules for documents: relative links lead somewhere, each promise in `docs/semantics.md` names
-//! tests that exist, and `docs/configuration.md` has every setting.
+//! tests that exist and that `make test` runs, and `docs/configuration.md` has every setting.
 
 use super::{Findings, has_extension};
 use anyhow::{Context, Result};
@@ -13,6 +13,9 @@ const SETTINGS: &str = "docs/configuration.md";
 
 /// The file that declares the settings, each with a line `name: "section.key",`.
 const SETTINGS_SOURCE: &str = "crates/control/src/config/keys.rs";
+
+/// The file that names the scripts that `make test` runs, each as a text.
+const SUITES_SOURCE: &str = "xtask/src/suites.rs";
 
 /// The words with which a promise names its tests: `` Proved by: `path::name`, `path::name` ``.
 const PROOF: &str = "Proved by:";
@@ -28,7 +31,12 @@ pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
             }
         }
     }
-    check_promises(&read(PROMISES)?, &test_exists, findings);
+    let scripts = scripts_run(&read(SUITES_SOURCE)?, &|path| fs::read_to_string(path).ok());
+    let fault = |file: &str, test: &str| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        fault_of((file, &text), test, &scripts)
+    };
+    check_promises(&read(PROMISES)?, &fault, findings);
     check_settings(&read(SETTINGS_SOURCE)?, &read(SETTINGS)?, findings);
     Ok(())
 }
@@ -65,8 +73,12 @@ fn relative_links(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Each `## ` section must end in a line of proof whose tests exist.
-fn check_promises(text: &str, exists: &dyn Fn(&str, &str) -> bool, findings: &mut Findings) {
+/// Each `## ` section must end in a line of proof with tests in which `fault` finds nothing.
+fn check_promises(
+    text: &str,
+    fault: &dyn Fn(&str, &str) -> Option<&'static str>,
+    findings: &mut Findings,
+) {
     for section in text.split("\n## ").skip(1) {
         let heading = section.lines().next().unwrap_or_default();
         let Some((_, proof)) = section.split_once(PROOF) else {
@@ -78,21 +90,43 @@ fn check_promises(text: &str, exists: &dyn Fn(&str, &str) -> bool, findings: &mu
             findings.add(PROMISES, format!("\"{heading}\" names no test"));
         }
         for proof in named {
-            let found = proof.split_once("::").is_some_and(|(file, test)| exists(file, test));
-            if !found {
-                findings.add(PROMISES, format!("\"{heading}\": there is no test `{proof}`"));
+            let (file, test) = proof.split_once("::").unwrap_or((proof, ""));
+            if let Some(fault) = fault(file, test) {
+                findings.add(PROMISES, format!("\"{heading}\": `{proof}`: {fault}"));
             }
         }
     }
 }
 
-/// Does `file` hold a Rust test function, or a named case of a shell suite, called `test`?
-fn test_exists(file: &str, test: &str) -> bool {
-    let Ok(text) = fs::read_to_string(file) else { return false };
-    if has_extension(Path::new(file), "rs") {
-        return text.contains(&format!("fn {test}("));
+/// The reason why `test` proves nothing: it is neither a Rust test function in `file`, which has
+/// this `text`, nor a named case of `file` that is one of the `scripts` run.
+fn fault_of(
+    (file, text): (&str, &str),
+    test: &str,
+    scripts: &BTreeSet<String>,
+) -> Option<&'static str> {
+    let is_rust = has_extension(Path::new(file), "rs");
+    let case = if is_rust { format!("fn {test}(") } else { format!("check {test} ") };
+    if !text.contains(&case) {
+        return Some("there is no such test");
     }
-    text.contains(&format!("check {test} "))
+    let is_run = is_rust || scripts.contains(file);
+    (!is_run).then_some("no suite of `make test` runs the script")
+}
+
+/// The scripts that the text `suites` names, and those beside them that these run (`$here/NAME`).
+fn scripts_run(suites: &str, read: &dyn Fn(&str) -> Option<String>) -> BTreeSet<String> {
+    let is_script = |word: &str| word.starts_with("tests/") && has_extension(Path::new(word), "sh");
+    let named: BTreeSet<String> =
+        suites.split('"').filter(|word| is_script(word)).map(str::to_owned).collect();
+    let run_by = |script: &String| {
+        let (folder, _) = script.rsplit_once('/')?;
+        let text = read(script)?;
+        let beside = text.split("$here/").skip(1).filter_map(|rest| rest.split(['"', ' ']).next());
+        Some(beside.map(|name| format!("{folder}/{name}")).collect::<Vec<_>>())
+    };
+    let others: Vec<String> = named.iter().filter_map(run_by).flatten().collect();
+    named.into_iter().chain(others).collect()
 }
 
 #[cfg(test)]
@@ -121,7 +155,32 @@ mod tests {
 ## Unproved\nText.\n
 ## Stale\nProved by: `a.rs::gone`.\n";
         let mut findings = Findings::default();
-        check_promises(text, &|_, test| test == "works", &mut findings);
+        let fault = |_: &str, test: &str| (test != "works").then_some("it is gone");
+        check_promises(text, &fault, &mut findings);
         assert_eq!(findings.0.len(), 2, "{:?}", findings.0);
+    }
+
+    #[test]
+    fn a_script_counts_if_a_suite_or_a_script_of_a_suite_runs_it() {
+        let suites = r#"run_script("tests/a/one.sh"), Program("two.sh"), "tests/a/c.txt""#;
+        let read = |path: &str| {
+            (path == "tests/a/one.sh").then(|| "\"$here/guest\" \"$here/cases.sh\" x".to_owned())
+        };
+        let scripts = scripts_run(suites, &read);
+        let expected = ["tests/a/cases.sh", "tests/a/guest", "tests/a/one.sh"];
+        assert!(scripts.iter().eq(expected), "{scripts:?}");
+    }
+
+    #[test]
+    fn a_case_of_a_script_proves_only_if_the_script_is_run() {
+        let (file, text) = ("tests/a.sh", "check works true\n");
+        let run = BTreeSet::from([file.to_owned()]);
+        assert_eq!(fault_of((file, text), "works", &run), None);
+        let fault = fault_of((file, text), "works", &BTreeSet::new());
+        assert_eq!(fault, Some("no suite of `make test` runs the script"));
+        assert_eq!(fault_of((file, text), "gone", &run), Some("there is no such test"));
+        let rust = ("a.rs", "fn works() {}");
+        assert_eq!(fault_of(rust, "works", &run), None);
+        assert_eq!(fault_of(rust, "gone", &run), Some("there is no such test"));
     }
 }
