@@ -163,6 +163,10 @@ fn body_locks_of_smb() {
     }
     smb.lock(file, (30, 1), EXCLUSIVE).unwrap();
     assert_eq!(nfs.uses(), rest, "behind both ranges");
+    smb.lock(file, (30, 1), LockFlags::UNLOCK).unwrap();
+    nfs.restore();
+    smb.lock(file, (45, 1), EXCLUSIVE).unwrap();
+    assert_eq!(nfs.uses(), Uses { grown: JUKEBOX, ..rest }, "behind the end");
     smb.close(file);
     assert_eq!(nfs.uses(), FREE);
     drop(bed);

@@ -30,7 +30,11 @@ pub(super) async fn stands_in_the_way(
     let (file, span, io) = match uses {
         Uses::Read { offset, count } => (*object, span(*offset, (*count).into()), Io::Read),
         Uses::Write { offset, count } => (*object, span(*offset, (*count).into()), Io::Write),
-        Uses::Resize { size } => (*object, span(*size, TO_THE_END), Io::Write),
+        Uses::Resize { size } => match size_of(volume, object).await {
+            Ok(now) => (*object, resized(now, *size), Io::Write),
+            // The call will say what is wrong.
+            Err(_) => return false,
+        },
         Uses::Truncate { name } => match existing(volume, object, name).await {
             Ok(file) => (file, span(0, TO_THE_END), Io::Write),
             // There is nothing to truncate, or the call will say what is wrong.
@@ -47,6 +51,17 @@ async fn existing(volume: &ServedVolume, dir: &ObjectKey, name: &[u8]) -> FsResu
     let dir = store.resolve(dir).await?;
     let (object, _) = store.lookup(&dir, Name::new(name)?).await?;
     Ok(store.key(&object))
+}
+
+async fn size_of(volume: &ServedVolume, object: &ObjectKey) -> FsResult<u64> {
+    let store = &volume.store;
+    Ok(store.attr(&store.resolve(object).await?).await?.size)
+}
+
+/// The bytes that a change of the size from `now` to `size` writes: all that it adds, or all from
+/// the new end on, because the file may grow meanwhile.
+fn resized(now: u64, size: u64) -> Option<Span> {
+    if size > now { span(now, size - now) } else { span(size, TO_THE_END) }
 }
 
 /// The bytes from `offset` on, as far as offsets reach.
