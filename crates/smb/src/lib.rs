@@ -8,7 +8,7 @@
 //! Everything a peer sends is hostile: lengths, counts and offsets are checked against what is left
 //! and against a named bound ([`limits`]) before anything is allocated, and nothing here panics on
 //! input.
-#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(any(test, feature = "testing")), no_std)]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::arithmetic_side_effects))]
 

@@ -12,6 +12,9 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// Lines of a crate under `src`, without its tests.
 const CRATE_LINES_MAX: usize = 16_000;
 
+/// The condition of what other crates' tests use too, and no product binary.
+const TESTING: &str = "#[cfg(any(test, feature = \"testing\"))]";
+
 pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
     let mut texts = BTreeMap::new();
     for path in files.iter().filter(|path| has_extension(path, "rs")) {
@@ -100,7 +103,7 @@ pub(super) fn test_modules(texts: &BTreeMap<&Path, String>) -> BTreeSet<PathBuf>
         let mut is_test = false;
         for line in text.lines() {
             let line = line.trim();
-            if line.starts_with("#[cfg(test") || line.starts_with("#[cfg(all(test") {
+            if ["#[cfg(test", "#[cfg(all(test", TESTING].iter().any(|cfg| line.starts_with(cfg)) {
                 is_test = true;
             } else if !line.starts_with("#[") {
                 let name = line.strip_suffix(';').and_then(|line| line.split("mod ").nth(1));
@@ -141,6 +144,16 @@ mod tests {
     fn tests_are_no_source_lines() {
         let texts: BTreeMap<&Path, String> = [
             ("crates/a/src/lib.rs", "#[cfg(test)]\nmod hostile;\nmod b;\n"),
+            (
+                "crates/e/src/lib.rs",
+                "1\n#[cfg(any(test, feature = \"testing\"))]\npub mod double;\n",
+            ),
+            ("crates/e/src/double.rs", "1\n2\n"),
+            (
+                "crates/f/src/lib.rs",
+                "1\n#[cfg(any(test, feature = \"client\"))]\npub mod client;\n",
+            ),
+            ("crates/f/src/client.rs", "1\n2\n"),
             ("crates/a/src/hostile.rs", "1\n2\n"),
             ("crates/a/src/hostile/deep.rs", "1\n2\n"),
             ("crates/a/src/b.rs", "1\n#[cfg(test)]\n#[path = \"x\"]\nmod tests;\n"),
@@ -151,6 +164,7 @@ mod tests {
         ]
         .map(|(path, text)| (Path::new(path), text.to_owned()))
         .into();
-        assert_eq!(crate_lines(&texts), BTreeMap::from([("a", 3 + 4 + 2)]));
+        let expected = BTreeMap::from([("a", 3 + 4 + 2), ("e", 3), ("f", 3 + 2)]);
+        assert_eq!(crate_lines(&texts), expected);
     }
 }

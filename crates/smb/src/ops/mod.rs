@@ -17,8 +17,8 @@ mod query_directory;
 mod query_info;
 mod read;
 mod set_info;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod walk;
 mod write;
 
@@ -194,7 +194,7 @@ mod tests {
         let send = |related| {
             let operation =
                 async |cx: &Context<'_, _>, out: &mut Vec<u8>| serve(cx, Command::Close, out).await;
-            ann.send(message.clone(), related, operation).poll().unwrap()
+            ann.send(message.clone(), related, operation).unwrap().poll().unwrap()
         };
         assert_eq!(send(None).status(), Status::FILE_CLOSED);
         let reply = send(Some(id));
@@ -218,7 +218,7 @@ mod tests {
                 tell.set(cx.named());
                 outcome
             };
-            let reply = ann.send(message, Some(id), operation).poll().unwrap();
+            let reply = ann.send(message, Some(id), operation).unwrap().poll().unwrap();
             (reply.status(), seen.get())
         };
         let flush = |file| move |out: &mut Vec<u8>| FlushRequest { file }.encode(out);

@@ -2,16 +2,15 @@
 //! sessions as a test needs. Requests are built by a client's encoders and carried out to the end,
 //! or held while they wait for a lock.
 //!
-//! Not here: sessions as such, signatures, and contracts, which admit everything.
+//! Not here: sessions as such, signatures, and contracts, which admit everything. Not part of any
+//! product binary: it exists only under `cfg(test)` or the feature `testing`, for the fuzz targets.
 
 use super::{Context, Failure, Outcome};
 use crate::host::{Host, ObjectOf, Permit, RangeLock, Share, User, Volume};
+use crate::le::patch;
 use crate::open::{Deletes, Ending, Open, OpenState, Place};
 use crate::security::{Identities, Principal, Sid};
-use crate::wire::{
-    AccessMask, Command, CreateOptions, FileId, HEADER_BYTES, Header, HeaderFlags, Status,
-    TreeOrAsync,
-};
+use crate::wire::{AccessMask, FileId, HEADER_BYTES, Header, HeaderFlags, Status, WireError};
 use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
 use core::ops::Deref;
@@ -23,47 +22,51 @@ use std::future::Future;
 use std::rc::Rc;
 use std::string::ToString;
 use std::vec::Vec;
-use weir_core::store::{CreateHow, MakeKind, Stability};
-use weir_core::testing::{MemObject, MemStore, block_on};
-use weir_core::{
-    Attr, Credentials, Mono, Name, ObjectKey, OpClass, Origin, SetAttr, Shared, Store, Timestamp,
-    VolumeId,
-};
+use weir_core::testing::{MemObject, MemStore};
+use weir_core::{Credentials, Mono, ObjectKey, OpClass, Origin, Shared, Timestamp, VolumeId};
 use weir_state::{
     Client, Closed, File, Grant, Io, Limits, Mode, OpenId, OpenLocked, OpenMode, Protocol, Range,
-    Refused, Sharing, Span, Tables,
+    Refused, Span, Tables,
 };
+
+#[cfg(test)]
+mod helpers;
+#[cfg(test)]
+pub(crate) use helpers::{header, utf16, wire_path};
 
 const VOLUME: VolumeId = VolumeId(1);
 
 /// A request that waits for a lock: how the wait ended, once it has.
-type Wait = Rc<Cell<Option<Result<(), Status>>>>;
+pub type Wait = Rc<Cell<Option<Result<(), Status>>>>;
 
 /// The server that all sessions of a test share.
-pub(crate) struct TestServer {
+pub struct TestServer {
     /// The volume. Changes that other protocols make are made on it directly.
-    pub(crate) store: MemStore,
+    pub store: MemStore,
     /// The state that all protocols share.
-    pub(crate) tables: RefCell<Tables<Wait>>,
+    pub tables: RefCell<Tables<Wait>>,
     deletes: RefCell<Deletes<MemObject>>,
     /// Data operations under way.
-    pub(crate) io: Cell<usize>,
+    pub io: Cell<usize>,
     /// The parts of requests that were admitted, and how they ended: `None` if they were dropped.
-    pub(crate) parts: RefCell<Vec<Part>>,
+    pub parts: RefCell<Vec<Part>>,
     sessions: Cell<u8>,
 }
 
 /// A part of a request that was admitted, with the payload moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) class: OpClass,
-    pub(crate) bytes: u32,
-    pub(crate) ended: Option<(u64, bool)>,
+pub struct Part {
+    /// The kind of the part.
+    pub class: OpClass,
+    /// The most bytes that it may move.
+    pub bytes: u32,
+    /// The bytes moved, and whether it succeeded.
+    pub ended: Option<(u64, bool)>,
 }
 
 impl TestServer {
     /// A server with an empty volume, whose top directory everybody may write.
-    pub(crate) fn new() -> Rc<Self> {
+    pub fn new() -> Rc<Self> {
         let mut tables = Tables::new(Limits::SERVER);
         tables.open(VOLUME);
         Rc::new(Self {
@@ -77,17 +80,13 @@ impl TestServer {
     }
 
     /// A session of the user `uid`, whose only group has the same number.
-    pub(crate) fn session(self: &Rc<Self>, uid: u32) -> TestHost {
+    pub fn session(self: &Rc<Self>, uid: u32) -> TestHost {
         self.session_on(uid, |_| {})
     }
 
     /// A session of the user `uid`, who sees the share as `change` makes it.
-    pub(crate) fn session_on(
-        self: &Rc<Self>,
-        uid: u32,
-        change: impl FnOnce(&mut Share),
-    ) -> TestHost {
-        let number = self.sessions.get() + 1;
+    pub fn session_on(self: &Rc<Self>, uid: u32, change: impl FnOnce(&mut Share)) -> TestHost {
+        let number = self.sessions.get().saturating_add(1);
         self.sessions.set(number);
         let mut share = Share {
             volume: VOLUME,
@@ -109,90 +108,8 @@ impl TestServer {
         }))
     }
 
-    /// The directory of `path` (names with `/` between them), and the name in it.
-    fn place<'p>(&self, path: &'p str) -> (MemObject, Name<'p>) {
-        let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
-        (self.object(dir).0, Name::new(name.as_bytes()).unwrap())
-    }
-
-    /// The object at `path` and its attributes, without following links.
-    pub(crate) fn object(&self, path: &str) -> (MemObject, Attr) {
-        self.find(path).unwrap_or_else(|| panic!("{path} is not there"))
-    }
-
-    /// The object at `path`, if it is there.
-    pub(crate) fn find(&self, path: &str) -> Option<(MemObject, Attr)> {
-        let mut object = self.store.root();
-        for name in path.split('/').filter(|name| !name.is_empty()) {
-            let name = Name::new(name.as_bytes()).unwrap();
-            (object, _) = block_on(self.store.lookup(&object, name)).ok()?;
-        }
-        let attr = block_on(self.store.attr(&object)).ok()?;
-        Some((object, attr))
-    }
-
-    /// Makes a file of `uid`, as NFS does it.
-    pub(crate) fn file(&self, path: &str, data: &[u8], mode: u32, uid: u32) -> MemObject {
-        let (dir, name) = self.place(path);
-        let owner = (Some(uid), Some(uid));
-        let set = SetAttr { mode: Some(mode), uid: owner.0, gid: owner.1, ..SetAttr::default() };
-        let how = CreateHow::Guarded(set);
-        let made = block_on(self.store.create(&dir, name, &how, &Credentials::ROOT)).unwrap();
-        self.write(&made.object, data);
-        made.object
-    }
-
-    /// Makes a directory of `uid`, as NFS does it.
-    pub(crate) fn dir(&self, path: &str, mode: u32, uid: u32) -> MemObject {
-        self.make(path, &MakeKind::Directory, mode, uid)
-    }
-
-    /// Makes a symbolic link, as NFS does it.
-    pub(crate) fn symlink(&self, path: &str, target: &str) -> MemObject {
-        self.make(path, &MakeKind::Symlink(target.as_bytes().to_vec()), 0o777, 0)
-    }
-
-    /// Makes an object of `uid`, as NFS does it.
-    pub(crate) fn make(&self, path: &str, kind: &MakeKind, mode: u32, uid: u32) -> MemObject {
-        let (dir, name) = self.place(path);
-        let owner = (Some(uid), Some(uid));
-        let set = SetAttr { mode: Some(mode), uid: owner.0, gid: owner.1, ..SetAttr::default() };
-        block_on(self.store.make(&dir, name, kind, &set, &Credentials::ROOT)).unwrap().object
-    }
-
-    /// Removes a file, as NFS does it.
-    pub(crate) fn remove(&self, path: &str) {
-        let (dir, name) = self.place(path);
-        block_on(self.store.remove(&dir, name, &Credentials::ROOT)).unwrap();
-    }
-
-    /// Renames, as NFS does it.
-    pub(crate) fn rename(&self, from: &str, to: &str) {
-        let (from, to) = (self.place(from), self.place(to));
-        let cred = Credentials::ROOT;
-        block_on(self.store.rename(&from.0, from.1, &to.0, to.1, &cred)).unwrap();
-    }
-
-    /// Writes to the front of a file, as NFS does it.
-    pub(crate) fn write(&self, file: &MemObject, data: &[u8]) {
-        let data = Shared::from(data.to_vec());
-        block_on(self.store.write(file, 0, data, Stability::Unstable)).unwrap();
-    }
-
-    /// The whole content of a file.
-    pub(crate) fn content(&self, path: &str) -> Vec<u8> {
-        let (file, _) = self.object(path);
-        block_on(self.store.read(&file, 0, u32::MAX, Vec::new())).unwrap().out
-    }
-
-    /// The number of opens of the object at `path`.
-    pub(crate) fn opens_on(&self, path: &str) -> usize {
-        let object = self.store.key(&self.object(path).0);
-        self.tables.borrow().opens_on(&File { volume: VOLUME, object })
-    }
-
     /// The number of opens of all files.
-    pub(crate) fn opens(&self) -> usize {
+    pub fn opens(&self) -> usize {
         self.tables.borrow().opens(OpenId(0)).count()
     }
 
@@ -211,20 +128,22 @@ impl TestServer {
 
 /// A session with one tree connect. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct TestHost(Rc<Session>);
+pub struct TestHost(Rc<Session>);
 
-pub(crate) struct Session {
-    pub(crate) server: Rc<TestServer>,
+/// The state of a session.
+pub struct Session {
+    /// The server.
+    pub server: Rc<TestServer>,
     client: Client,
     number: u64,
     share: Share,
     user: User,
     opens: RefCell<BTreeMap<u64, TestOpen>>,
     /// The most opens that the session may have.
-    pub(crate) opens_max: Cell<usize>,
+    pub opens_max: Cell<usize>,
     made: Cell<u64>,
     /// The most bytes of the body of a response.
-    pub(crate) response_max: Cell<usize>,
+    pub response_max: Cell<usize>,
 }
 
 impl Deref for TestHost {
@@ -236,7 +155,7 @@ impl Deref for TestHost {
 
 /// An open of a test's session.
 #[derive(Clone)]
-pub(crate) struct TestOpen(Rc<(Open<MemObject>, RefCell<OpenState<MemObject>>)>);
+pub struct TestOpen(Rc<(Open<MemObject>, RefCell<OpenState<MemObject>>)>);
 
 impl Deref for TestOpen {
     type Target = Open<MemObject>;
@@ -254,7 +173,7 @@ impl Identities for TestIdentities {
     }
 
     fn user_rid(&self, uid: u32) -> Option<u32> {
-        matches!(uid, 7 | 8).then_some(uid + 1000)
+        matches!(uid, 7 | 8).then_some(uid.saturating_add(1000))
     }
 
     fn group_rid(&self, gid: u32) -> Option<u32> {
@@ -263,7 +182,7 @@ impl Identities for TestIdentities {
 
     fn by_rid(&self, rid: u32) -> Option<Principal> {
         match rid {
-            1007 | 1008 => Some(Principal::User(rid - 1000)),
+            1007 | 1008 => Some(Principal::User(rid.saturating_sub(1000))),
             2007 => Some(Principal::Group(7)),
             _ => None,
         }
@@ -271,29 +190,32 @@ impl Identities for TestIdentities {
 }
 
 /// A data operation under way.
-pub(crate) struct TestIo(Rc<TestServer>);
+pub struct TestIo(Rc<TestServer>);
 
 impl Drop for TestIo {
     fn drop(&mut self) {
-        self.0.io.set(self.0.io.get() - 1);
+        // More ends than beginnings would be noticed by whoever expects none under way.
+        self.0.io.set(self.0.io.get().wrapping_sub(1));
     }
 }
 
 /// A part of a request that was admitted: its place in the list of them.
-pub(crate) struct TestPermit(Rc<TestServer>, usize);
+pub struct TestPermit(Rc<TestServer>, usize);
 
 impl Permit for TestPermit {
     fn end(self, moved: u64, ok: bool) {
-        self.0.parts.borrow_mut()[self.1].ended = Some((moved, ok));
+        if let Some(part) = self.0.parts.borrow_mut().get_mut(self.1) {
+            part.ended = Some((moved, ok));
+        }
     }
 }
 
 /// A request that is being carried out.
-pub(crate) struct Running(Pin<Box<dyn Future<Output = Reply>>>);
+pub struct Running(Pin<Box<dyn Future<Output = Reply>>>);
 
 impl Running {
     /// The reply, if the request does not wait.
-    pub(crate) fn poll(&mut self) -> Option<Reply> {
+    pub fn poll(&mut self) -> Option<Reply> {
         match self.0.as_mut().poll(&mut Poller::from_waker(Waker::noop())) {
             Poll::Ready(reply) => Some(reply),
             Poll::Pending => None,
@@ -303,151 +225,54 @@ impl Running {
 
 /// The end of a request.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub struct Reply {
     /// The result of the operation.
-    pub(crate) outcome: Outcome,
+    pub outcome: Outcome,
     /// The response, with a header in which all but the status is blank. Of a failure only the
     /// header.
-    pub(crate) message: Vec<u8>,
+    pub message: Vec<u8>,
 }
 
 impl Reply {
     /// The status.
-    pub(crate) fn status(&self) -> Status {
+    pub fn status(&self) -> Status {
         match &self.outcome {
             Ok(done) => done.status,
             Err(Failure { status, .. }) => *status,
         }
     }
-
-    /// The response, which must not be a failure.
-    #[track_caller]
-    pub(crate) fn ok(&self) -> &[u8] {
-        assert!(self.outcome.is_ok(), "{:?}", self.outcome);
-        &self.message
-    }
-}
-
-/// A header with this command and status.
-pub(crate) fn header(command: Command, status: Status) -> Header {
-    Header {
-        credit_charge: 1,
-        status,
-        command: Ok(command),
-        credits: 1,
-        flags: HeaderFlags::empty(),
-        next_command: 0,
-        message_id: 1,
-        tree: TreeOrAsync::Tree(1),
-        session_id: 1,
-        signature: [0; 16],
-    }
-}
-
-/// Text in UTF-16, little-endian.
-pub(crate) fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-}
-
-/// A path with `/` between its names as it is on the wire.
-pub(crate) fn wire_path(path: &str) -> Vec<u8> {
-    utf16(&path.replace('/', "\\"))
 }
 
 impl TestHost {
-    /// Begins a request: `encode` appends its body, `operation` carries it out.
-    pub(crate) fn start(
-        &self,
-        command: Command,
-        encode: impl FnOnce(&mut Vec<u8>),
-        operation: impl AsyncFnOnce(&Context<'_, Self>, &mut Vec<u8>) -> Outcome + 'static,
-    ) -> Running {
-        let header = header(command, Status::SUCCESS);
-        let mut message = Vec::new();
-        header.encode(&mut message);
-        encode(&mut message);
-        self.send(message, None, operation)
-    }
-
     /// Begins the request `message`, whose header is its own.
-    pub(crate) fn send(
+    ///
+    /// # Errors
+    /// [`WireError`] if it has no header.
+    pub fn send(
         &self,
         message: Vec<u8>,
         related: Option<FileId>,
         operation: impl AsyncFnOnce(&Context<'_, Self>, &mut Vec<u8>) -> Outcome + 'static,
-    ) -> Running {
+    ) -> Result<Running, WireError> {
         let host = self.clone();
-        let head = Header::decode(&message).unwrap();
+        let head = Header::decode(&message)?;
         let message = Shared::from(message);
-        Running(Box::pin(async move {
+        Ok(Running(Box::pin(async move {
             let response_max = host.response_max.get();
             let cx = Context::new(&host, &head, &message, related, response_max);
-            let mut out = vec![0; HEADER_BYTES];
+            let mut out = std::vec![0; HEADER_BYTES];
             let outcome = operation(&cx, &mut out).await;
             let status = match &outcome {
                 Ok(done) => done.status,
                 Err(failure) => failure.status,
             };
             let head = Header { status, flags: HeaderFlags::RESPONSE, ..head };
-            match &outcome {
-                Ok(_) => out[..HEADER_BYTES].copy_from_slice(&head.to_bytes()),
-                Err(_) => out = head.to_bytes().to_vec(),
+            if outcome.is_err() {
+                out = std::vec![0; HEADER_BYTES];
             }
+            patch(&mut out, 0, &head.to_bytes());
             Reply { outcome, message: out }
-        }))
-    }
-
-    /// Carries a request out, which must not wait.
-    #[track_caller]
-    pub(crate) fn call(
-        &self,
-        command: Command,
-        encode: impl FnOnce(&mut Vec<u8>),
-        operation: impl AsyncFnOnce(&Context<'_, Self>, &mut Vec<u8>) -> Outcome + 'static,
-    ) -> Reply {
-        self.start(command, encode, operation).poll().expect("the request waits")
-    }
-
-    /// Opens the object at `path` with `granted` and everything shared, without CREATE.
-    #[track_caller]
-    pub(crate) fn open(&self, path: &str, granted: AccessMask) -> FileId {
-        self.open_as(path, granted, Sharing::all(), CreateOptions::empty())
-    }
-
-    /// Opens the object at `path` without CREATE.
-    #[track_caller]
-    pub(crate) fn open_as(
-        &self,
-        path: &str,
-        granted: AccessMask,
-        share: Sharing,
-        options: CreateOptions,
-    ) -> FileId {
-        let (object, attr) = self.server.object(path);
-        let key = self.server.store.key(&object);
-        let mut access = Sharing::empty();
-        let read = AccessMask::READ_DATA | AccessMask::EXECUTE;
-        let write = AccessMask::WRITE_DATA | AccessMask::APPEND_DATA;
-        access.set(Sharing::READ, granted.intersects(read));
-        access.set(Sharing::WRITE, granted.intersects(write));
-        access.set(Sharing::DELETE, granted.contains(AccessMask::DELETE));
-        let mode = OpenMode { access, share };
-        let shared = block_on(self.reserve(&key, mode)).unwrap();
-        let place = (!path.is_empty()).then(|| {
-            let (dir, name) = self.server.place(path);
-            Place { dir, name: name.as_bytes().into() }
-        });
-        let (id, kind, tree) = (FileId::default(), attr.kind, self.tree());
-        let open = Open { id, tree, object, key, kind, granted, options, shared };
-        let state =
-            OpenState { place, path: path.as_bytes().into(), position: 0, mode: 0, listing: None };
-        self.keep(open, state).unwrap().id
-    }
-
-    /// An open of the session.
-    #[track_caller]
-    pub(crate) fn opened(&self, id: FileId) -> TestOpen {
-        self.find(id).expect("an open of the session")
+        })))
     }
 
     fn file(&self, object: &ObjectKey) -> File {
@@ -541,7 +366,7 @@ impl Host for TestHost {
         if self.opens.borrow().len() >= self.opens_max.get() {
             return None;
         }
-        self.made.set(self.made.get() + 1);
+        self.made.set(self.made.get().saturating_add(1));
         open.id = FileId { persistent: self.number, volatile: self.made.get() };
         let open = TestOpen(Rc::new((open, RefCell::new(state))));
         self.opens.borrow_mut().insert(open.id.volatile, open.clone());
@@ -621,8 +446,9 @@ impl Host for TestHost {
         mode: Mode,
     ) -> Result<TestIo, Status> {
         if let Some(range) = range {
-            let left = (u64::MAX - range.first()).saturating_add(1);
-            let span = Span::new(range.first(), range.length().unwrap_or(left)).unwrap();
+            let left = u64::MAX.saturating_sub(range.first()).saturating_add(1);
+            let span = Span::new(range.first(), range.length().unwrap_or(left));
+            let span = span.ok_or(Status::INVALID_LOCK_RANGE)?;
             let io = match mode {
                 Mode::Shared => Io::Read,
                 Mode::Exclusive => Io::Write,
@@ -631,26 +457,13 @@ impl Host for TestHost {
             let may = tables.io(&self.file(&open.key), Some(open.shared), span, io);
             may.map_err(|_| Status::FILE_LOCK_CONFLICT)?;
         }
-        self.server.io.set(self.server.io.get() + 1);
+        self.server.io.set(self.server.io.get().saturating_add(1));
         Ok(TestIo(Rc::clone(&self.server)))
     }
 
     async fn admit(&self, _: &ObjectKey, class: OpClass, bytes: u32) -> Result<TestPermit, Status> {
         let mut parts = self.server.parts.borrow_mut();
         parts.push(Part { class, bytes, ended: None });
-        Ok(TestPermit(Rc::clone(&self.server), parts.len() - 1))
+        Ok(TestPermit(Rc::clone(&self.server), parts.len().saturating_sub(1)))
     }
-}
-
-#[test]
-fn sessions_share_files_and_tables_but_not_opens() {
-    let server = TestServer::new();
-    server.file("a", b"data", 0o644, 7);
-    let (ann, bob) = (server.session(7), server.session(8));
-    let id = ann.open("a", AccessMask::READ_DATA);
-    assert!(ann.find(id).is_some() && bob.find(id).is_none());
-    assert_eq!((server.opens_on("a"), server.content("a")), (1, b"data".to_vec()));
-    let open = ann.take(id).unwrap();
-    block_on(ann.close(open.shared));
-    assert_eq!(server.opens(), 0);
 }
