@@ -1,6 +1,8 @@
 //! The common part of the fuzz targets and the maker of their corpus: a volume in memory, and
 //! scripts of calls in a form that a fuzzer can cut and splice.
 
+pub mod smb;
+
 use std::sync::Arc;
 use weir_core::handle::Sealed;
 use weir_core::testing::{MemStore, block_on};

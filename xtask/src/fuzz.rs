@@ -1,15 +1,32 @@
 //! Fuzzing on the stable toolchain: libFuzzer with the coverage flags that `cargo fuzz` would
 //! pass, less the sanitizer, which needs nightly (see `docs/decisions`).
 
+mod report;
+
 use crate::process;
 use anyhow::{Context, Result, bail};
+use report::{Row, Stats};
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Each has a program `fuzz/targets/NAME.rs` and a committed corpus `fuzz/corpus/NAME/`.
-pub(crate) const TARGETS: [&str; 8] =
-    ["record", "rpc", "mount", "rpcbind", "nfs3", "locks", "wire", "handle"];
+pub(crate) const TARGETS: [&str; 13] = [
+    "record",
+    "rpc",
+    "mount",
+    "rpcbind",
+    "nfs3",
+    "locks",
+    "wire",
+    "handle",
+    "smb_frame",
+    "smb_message",
+    "smb_sequence",
+    "smb_spnego",
+    "smb_ntlm",
+];
 
 const SECONDS_DEFAULT: u32 = 3600;
 
@@ -26,20 +43,26 @@ const COVERAGE: &str = "-Cpasses=sancov-module \
 pub(crate) struct Options {
     pub(crate) seconds: u32,
     pub(crate) targets: Vec<&'static str>,
+    /// The file for the report.
+    pub(crate) out: Option<PathBuf>,
 }
 
 impl Options {
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
-        let mut options = Self { seconds: SECONDS_DEFAULT, targets: TARGETS.to_vec() };
+        let mut options = Self { seconds: SECONDS_DEFAULT, targets: Vec::new(), out: None };
         for pair in words.chunks(2) {
             match pair {
                 ["--seconds", seconds] => options.seconds = seconds.parse()?,
-                ["--target", name] => options.targets.retain(|target| target == name),
+                ["--target", name] => match TARGETS.iter().find(|target| *target == name) {
+                    Some(target) => options.targets.push(target),
+                    None => bail!("there is no such target; there are: {}", TARGETS.join(", ")),
+                },
+                ["--out", file] => options.out = Some(PathBuf::from(file)),
                 other => bail!("fuzz does not know {other:?}"),
             }
         }
         if options.targets.is_empty() {
-            bail!("there is no such target; there are: {}", TARGETS.join(", "));
+            options.targets = TARGETS.to_vec();
         }
         Ok(options)
     }
@@ -49,11 +72,14 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let host = host()?;
     build(&host)?;
-    let mut clean = true;
+    let mut rows = Vec::new();
     for target in &options.targets {
-        clean &= run_target(&host, target, options.seconds)?;
+        rows.push(run_target(&host, target, options.seconds)?);
     }
-    Ok(clean)
+    if let Some(out) = &options.out {
+        report::write(out, options.seconds, &rows)?;
+    }
+    Ok(rows.iter().all(|row| row.is_clean))
 }
 
 /// Builds all targets. The explicit `--target` keeps the flags off build scripts.
@@ -67,8 +93,8 @@ pub(crate) fn build(host: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs the corpus of `target`, then fuzzes it for `seconds`; `true` if nothing was found.
-pub(crate) fn run_target(host: &str, target: &str, seconds: u32) -> Result<bool> {
+/// Runs the corpus of `target`, then fuzzes it for `seconds`.
+pub(crate) fn run_target(host: &str, target: &'static str, seconds: u32) -> Result<Row> {
     let found = format!("target/fuzz/found/{target}");
     let artifacts = format!("fuzz/artifacts/{target}");
     for folder in [&found, &artifacts] {
@@ -89,7 +115,17 @@ pub(crate) fn run_target(host: &str, target: &str, seconds: u32) -> Result<bool>
         "-verbosity=0".to_owned(),
     ]);
     println!("fuzz {target}: {seconds} s");
-    process::succeeds(&mut fuzzer)
+    let mut running = fuzzer.stderr(Stdio::piped()).spawn().context("starting the fuzzer")?;
+    let mut stats = Stats::default();
+    if let Some(told) = running.stderr.take() {
+        for line in BufReader::new(told).lines() {
+            let line = line?;
+            stats.take(&line);
+            eprintln!("{line}");
+        }
+    }
+    let seeds = fs::read_dir(&corpus)?.count();
+    Ok(Row { target, seeds, stats, is_clean: running.wait()?.success() })
 }
 
 /// The target triple of this machine.

@@ -3,6 +3,8 @@
 //! The handles in it are those that the targets' volume in memory gives, so that a fuzzer starts
 //! behind the door.
 
+mod smb;
+
 use std::fs;
 use std::io::Result;
 use std::path::Path;
@@ -28,7 +30,8 @@ fn main() -> Result<()> {
     portmaps()?;
     operations()?;
     handles()?;
-    locks()
+    locks()?;
+    smb::all()
 }
 
 fn save(target: &str, name: &str, bytes: &[u8]) -> Result<()> {
