@@ -1,6 +1,7 @@
 # The same commands here and in CI. `make` alone lists them.
 
 FUZZ_SECONDS ?= 3600
+FUZZ_JOBS ?= 1
 FUZZ_OUT ?= docs/fuzz.md
 DEMO_OUT ?= target/demo
 PEERS_OUT ?= docs/performance
@@ -65,8 +66,8 @@ usage: ## usage against a model, 10 million random operations each on ext4 and X
 hostile: ## what hostile clients do to gates and verdicts, HOSTILE_CASES histories in virtual time
 	WEIR_HOSTILE_CASES=$(HOSTILE_CASES) cargo test --release --locked -p weir-server --lib -- gate::hostile --nocapture
 
-fuzz: ## every fuzz target, or those of FUZZ_TARGETS=, for FUZZ_SECONDS each (docs/fuzz.md)
-	cargo xtask fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS:%=--target %) --out $(FUZZ_OUT)
+fuzz: ## every fuzz target, or those of FUZZ_TARGETS=, for FUZZ_SECONDS each, FUZZ_JOBS at the same time (docs/fuzz.md)
+	cargo xtask fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS:%=--target %) --jobs $(FUZZ_JOBS) --out $(FUZZ_OUT)
 
 many: ## a server of 10,000 volumes, 1,000 of them at their limits (docs/performance)
 	cargo build --release --locked

@@ -4,12 +4,13 @@
 mod report;
 
 use crate::process;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use report::{Row, Stats};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::ScopedJoinHandle;
 
 /// Each has a program `fuzz/targets/NAME.rs` and a committed corpus `fuzz/corpus/NAME/`.
 pub(crate) const TARGETS: [&str; 13] = [
@@ -43,13 +44,16 @@ const COVERAGE: &str = "-Cpasses=sancov-module \
 pub(crate) struct Options {
     pub(crate) seconds: u32,
     pub(crate) targets: Vec<&'static str>,
+    /// Targets that are fuzzed at the same time.
+    pub(crate) jobs: usize,
     /// The file for the report.
     pub(crate) out: Option<PathBuf>,
 }
 
 impl Options {
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
-        let mut options = Self { seconds: SECONDS_DEFAULT, targets: Vec::new(), out: None };
+        let (seconds, targets) = (SECONDS_DEFAULT, Vec::new());
+        let mut options = Self { seconds, targets, jobs: 1, out: None };
         for pair in words.chunks(2) {
             match pair {
                 ["--seconds", seconds] => options.seconds = seconds.parse()?,
@@ -57,6 +61,7 @@ impl Options {
                     Some(target) => options.targets.push(target),
                     None => bail!("there is no such target; there are: {}", TARGETS.join(", ")),
                 },
+                ["--jobs", jobs] => options.jobs = jobs.parse()?,
                 ["--out", file] => options.out = Some(PathBuf::from(file)),
                 other => bail!("fuzz does not know {other:?}"),
             }
@@ -73,13 +78,28 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let host = host()?;
     build(&host)?;
     let mut rows = Vec::new();
-    for target in &options.targets {
-        rows.push(run_target(&host, target, options.seconds)?);
+    for some in options.targets.chunks(options.jobs.max(1)) {
+        rows.extend(run_together(&host, some, options.seconds)?);
     }
     if let Some(out) = &options.out {
-        report::write(out, options.seconds, &rows)?;
+        report::write(out, options, &rows)?;
     }
     Ok(rows.iter().all(|row| row.is_clean))
+}
+
+/// Fuzzes some targets at the same time.
+fn run_together(host: &str, targets: &[&'static str], seconds: u32) -> Result<Vec<Row>> {
+    std::thread::scope(|scope| {
+        let run = |target: &&'static str| {
+            let target = *target;
+            scope.spawn(move || run_target(host, target, seconds))
+        };
+        let running: Vec<_> = targets.iter().map(run).collect();
+        let end = |one: ScopedJoinHandle<'_, Result<Row>>| {
+            one.join().map_err(|_| anyhow!("a fuzzer's output was not read to its end"))?
+        };
+        running.into_iter().map(end).collect()
+    })
 }
 
 /// Builds all targets. The explicit `--target` keeps the flags off build scripts.

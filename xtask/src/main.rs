@@ -26,9 +26,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test                                  every suite, then one line of totals; WEIR_SKIP names suites to leave out
   deb [--weir FILE] [--revision TEXT]   the Debian package of the release, or of that program, in target/debian
   conformance                           pjdfstest on Weir, NFS-Ganesha and the file systems alone, compared
-  fuzz [--seconds N] [--target NAME]... [--out FILE]
+  fuzz [--seconds N] [--target NAME]... [--jobs N] [--out FILE]
                                         the committed corpus of each target, then N seconds of fuzzing (default 3600),
-                                        and a report";
+                                        so many targets at the same time (default 1), and a report";
 
 fn main() -> ExitCode {
     match run() {

@@ -1,5 +1,6 @@
 //! The report of a fuzzing run: what libFuzzer says about itself at the end, as a table.
 
+use super::Options;
 use crate::process;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
@@ -46,18 +47,19 @@ impl Stats {
     }
 }
 
-/// Writes the report of `rows`, each fuzzed for `seconds`.
-pub(crate) fn write(out: &Path, seconds: u32, rows: &[Row]) -> Result<()> {
+/// Writes the report of `rows`, the targets of a run with these options.
+pub(crate) fn write(out: &Path, options: &Options, rows: &[Row]) -> Result<()> {
     let machine = machine()?;
-    fs::write(out, page(seconds, rows, &machine)).with_context(|| format!("writing {out:?}"))
+    let page = page((options.seconds, options.jobs), rows, &machine);
+    fs::write(out, page).with_context(|| format!("writing {out:?}"))
 }
 
-fn page(seconds: u32, rows: &[Row], machine: &str) -> String {
+fn page((seconds, jobs): (u32, usize), rows: &[Row], machine: &str) -> String {
     let executions: u64 = rows.iter().map(|row| row.stats.executions).sum();
     let findings = rows.iter().filter(|row| !row.is_clean).count();
     let verdict = if findings == 0 { "**Pass.** " } else { "**Fail.** " };
     let mut page = format!(
-        "# Fuzzing\n\n{} targets for {seconds} s each, one after the other, by `make fuzz`.\n\n\
+        "# Fuzzing\n\n{} targets for {seconds} s each, {jobs} at the same time, by `make fuzz`.\n\n\
          {verdict}{executions} executions, {findings} targets with a finding.\n\n\
          | target | seeds | executions | per second | inputs added | slowest, s | memory, MiB | findings |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|\n",
@@ -117,10 +119,10 @@ mod tests {
         assert_eq!(stats, expected);
         let row =
             |is_clean| Row { target: "wire", seeds: 3, stats: Stats { ..expected }, is_clean };
-        let shown = page(2, &[row(true)], "A machine.");
+        let shown = page((2, 1), &[row(true)], "A machine.");
         assert!(shown.contains("**Pass.** 5000 executions, 0 targets with a finding."), "{shown}");
         assert!(shown.contains("| wire | 3 | 5000 | 2500 | 17 | 0 | 41 | 0 |"), "{shown}");
-        let failed = page(2, &[row(false)], "A machine.");
+        let failed = page((2, 1), &[row(false)], "A machine.");
         assert!(failed.contains("**Fail.** 5000 executions, 1 targets with a finding."));
     }
 }
