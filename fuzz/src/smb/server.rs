@@ -143,7 +143,7 @@ impl Servers {
         if is_pipe == 1 {
             let message = Shared::from(message);
             let (host, response_max) = (&client.pipes, BODY_BYTES_MAX);
-            let cx = Context { host, header: &header, message: &message, related, response_max };
+            let cx = Context::new(host, &header, &message, related, response_max);
             let mut out = header.to_bytes().to_vec();
             let outcome = pipe::serve(&cx, &mut out);
             client.last[1] = file_after(&outcome);
@@ -224,7 +224,8 @@ impl Servers {
         let client = &mut self.clients[who];
         for id in client.opens() {
             let open = client.host.take(id).expect("it was there");
-            block_on(ops::finish(&client.host, &open));
+            let place = client.host.with(&open, |state| state.place.clone());
+            block_on(ops::end(&client.host, open.shared, &open.object, place.as_ref()));
         }
         client.last = [None; 2];
         client.pipes = Pipes::default();
