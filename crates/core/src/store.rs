@@ -323,6 +323,14 @@ pub trait Store: 'static {
     /// Makes everything that was written to the file before this call safe from a power cut.
     fn commit(&self, object: &Self::Object) -> impl Future<Output = FsResult<Change>>;
 
+    /// Makes everything that was done to an object before this call safe from a power cut: data and
+    /// attributes of any object, and the names in a directory. On some file systems a name is safe
+    /// only with its directory.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    fn stabilize(&self, object: &Self::Object) -> impl Future<Output = FsResult<()>>;
+
     /// The number of times that data answered as [`Unstable`](Stability::Unstable) may have been
     /// lost although the server did not restart (a failed sync). A protocol that promises its
     /// clients to tell them (RFC 1813 §3.3.7, write verifier) tells them whenever this moves.

@@ -203,6 +203,12 @@ impl Store for VolumeStore {
         }
     }
 
+    fn stabilize(&self, object: &VolumeObject) -> impl Future<Output = FsResult<()>> {
+        match (self, object) {
+            (Self::Local(store), VolumeObject::Local(object)) => store.stabilize(object),
+        }
+    }
+
     fn set_attr(
         &self,
         object: &VolumeObject,
@@ -415,6 +421,12 @@ impl StoreControl for VolumeStore {
     fn for_call(&self, call: CallId) -> Self {
         match self {
             Self::Local(store) => Self::Local(store.for_call(call)),
+        }
+    }
+
+    fn unsynced(&self) -> Self {
+        match self {
+            Self::Local(store) => Self::Local(store.unsynced()),
         }
     }
 

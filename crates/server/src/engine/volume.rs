@@ -12,13 +12,15 @@ use weir_catalog::Volume;
 use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_qos::Cost;
 use weir_qos::verdict::Reading;
-use weir_store::VolumeStore;
+use weir_store::{StoreControl, VolumeStore};
 
 /// The state that lasts while a volume is served: its store, its gate, its counters. It belongs to
 /// no protocol.
 pub(crate) struct ServedVolume {
     pub(crate) id: VolumeId,
     pub(crate) store: VolumeStore,
+    /// The same store for protocols whose clients ask for stable names themselves.
+    unsynced: VolumeStore,
     pub(crate) gate: Arc<VolumeGate>,
     pub(crate) stats: Stats,
     /// The locks of all volumes.
@@ -43,7 +45,13 @@ impl ServedVolume {
     ) -> Self {
         let filters = locks.volume_opened(id);
         let (gate, operations_seen) = (Arc::new(gate), AtomicU64::new(0));
-        Self { id, store, gate, stats, locks, filters, workers, operations_seen }
+        let unsynced = store.unsynced();
+        Self { id, store, unsynced, gate, stats, locks, filters, workers, operations_seen }
+    }
+
+    /// The store for protocols whose clients ask for stable names themselves.
+    pub(crate) fn unsynced(&self) -> &VolumeStore {
+        &self.unsynced
     }
 
     /// The clock of the server.

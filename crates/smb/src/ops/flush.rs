@@ -1,11 +1,12 @@
-//! FLUSH (MS-SMB2 §3.3.5.11): makes what was written to a file safe from a power cut.
+//! FLUSH (MS-SMB2 §3.3.5.11): makes the data of a file, or the entries of a directory, and its own
+//! name safe from a power cut.
 
 use super::access::WRITES;
+use super::stable::stabilize;
 use super::{Context, Done, Outcome};
 use crate::host::Host;
 use crate::wire::{FlushRequest, FlushResponse, Status};
 use alloc::vec::Vec;
-use weir_core::{FileKind, Store};
 
 pub(super) async fn flush<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Outcome {
     let request = FlushRequest::decode(cx.message)?;
@@ -14,10 +15,7 @@ pub(super) async fn flush<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
     if !open.granted.intersects(WRITES) {
         return Err(Status::ACCESS_DENIED.into());
     }
-    // Changes of names are as durable as they get when they are answered.
-    if open.kind == FileKind::Regular {
-        cx.host.store().commit(&open.object).await?;
-    }
+    stabilize(cx.host, &open).await?;
     FlushResponse {}.encode(out);
     Ok(Done::on(open.id))
 }
@@ -27,6 +25,7 @@ mod tests {
     use super::*;
     use crate::ops::testing::{Reply, TestHost, TestServer};
     use crate::wire::{AccessMask, Command, FileId};
+    use std::vec;
     use weir_core::FsError;
 
     fn request(host: &TestHost, file: FileId) -> Reply {
@@ -50,6 +49,19 @@ mod tests {
             assert_eq!(request(&ann, id).status(), Status::ACCESS_DENIED);
         }
         assert_eq!(request(&ann, FileId::default()).status(), Status::FILE_CLOSED);
+    }
+
+    #[test]
+    fn data_and_name_are_made_stable() {
+        let server = TestServer::new();
+        server.dir("d", 0o755, 7);
+        server.file("d/f", b"", 0o644, 7);
+        let ann = server.session(7);
+        let [top, dir, file] = ["", "d", "d/f"].map(|path| server.object(path).0);
+        for (path, wanted) in [("d/f", vec![file, dir]), ("d", vec![dir, top]), ("", vec![top])] {
+            request(&ann, ann.open(path, AccessMask::WRITE_DATA)).ok();
+            assert_eq!(server.store.take_stabilized(), wanted, "{path}");
+        }
     }
 
     #[test]

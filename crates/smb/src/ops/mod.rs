@@ -17,6 +17,7 @@ mod query_directory;
 mod query_info;
 mod read;
 mod set_info;
+mod stable;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod walk;

@@ -1,6 +1,7 @@
 //! WRITE (MS-SMB2 §3.3.5.13): the store takes the data where it was received.
 
 use super::access::WRITES;
+use super::stable::stabilize;
 use super::{Context, Done, Outcome};
 use crate::host::Host;
 use crate::limits::IO_BYTES_MAX;
@@ -26,6 +27,10 @@ pub(super) async fn write<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
         let data = cx.message.slice(request.data.range());
         let stability = stability(&open, request.flags);
         count = cx.host.store().write(&open.object, request.offset, data, stability).await?.count;
+        // An open for write-through has a stable name already.
+        if stability == Stability::FileSync && !open.is_write_through() {
+            stabilize(cx.host, &open).await?;
+        }
     }
     WriteResponse { count }.encode(out);
     Ok(Done::on(open.id).moved(count.into()))

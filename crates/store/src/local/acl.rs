@@ -138,7 +138,7 @@ impl LocalStore {
                 self.pooled_change(move |_, _| set_acl(&inode, kind, acl.as_ref(), &cred)).await?
             }
         };
-        if self.0.durability == Durability::Power {
+        if self.2 == Durability::Power {
             self.settle(inode, Extent::All).await?;
         }
         Ok(attr)

@@ -1,6 +1,6 @@
 //! A local volume as the server manages it.
 
-use super::{LocalStore, close, walk};
+use super::{Durability, LocalStore, close, walk};
 use crate::control::{StoreControl, Usage};
 use crate::sync::Arc;
 use weir_core::{CallId, FsResult, Remembered};
@@ -49,7 +49,11 @@ impl StoreControl for LocalStore {
     }
 
     fn for_call(&self, call: CallId) -> Self {
-        Self(Arc::clone(&self.0), Some(call))
+        Self(Arc::clone(&self.0), Some(call), self.2)
+    }
+
+    fn unsynced(&self) -> Self {
+        Self(Arc::clone(&self.0), self.1, Durability::Process)
     }
 
     fn remembered(&self) -> Vec<Remembered> {

@@ -57,7 +57,7 @@ impl LocalStore {
             }
         };
         let made = self.ended(made)?;
-        if self.0.durability == Durability::Power {
+        if self.2 == Durability::Power {
             // Attributes that were set after the file was made belong to a later transaction.
             self.settle(&made.object, Extent::All).await?;
             self.settle(dir, Extent::All).await?;

@@ -188,7 +188,7 @@ impl LocalStore {
                 self.pooled_change(move |v, w| set_details(v, &own, &set, &cred, w)).await?
             }
         };
-        if self.0.durability == Durability::Power {
+        if self.2 == Durability::Power {
             self.settle(inode, Extent::All).await?;
         }
         Ok(done)

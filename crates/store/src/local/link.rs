@@ -43,7 +43,7 @@ impl LocalStore {
                 }
             };
         let done = self.ended(done)?;
-        if self.0.durability == Durability::Power {
+        if self.2 == Durability::Power {
             self.settle(dir, Extent::All).await?;
             self.settled();
         }

@@ -49,7 +49,7 @@ impl LocalStore {
             }
         };
         let made = self.ended(made)?;
-        if self.0.durability == Durability::Power {
+        if self.2 == Durability::Power {
             self.settle(&made.object, Extent::All).await?;
             self.settle(dir, Extent::All).await?;
             self.settled();

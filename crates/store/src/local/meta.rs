@@ -174,7 +174,6 @@ impl LocalStore {
             index_memory: options.pool.index_memory(),
             descriptors,
             cache_metadata: options.metadata_cache,
-            durability: options.namespace_durability,
             usage,
             crowd,
             lane,
@@ -189,7 +188,7 @@ impl LocalStore {
         });
         let this: Weak<Volume> = Arc::downgrade(&volume);
         options.descriptors.enter(&volume.descriptors, this);
-        let store = Self(volume, None);
+        let store = Self(volume, None, options.namespace_durability);
         store.0.recall();
         if !store.0.usage.is_known() && walk::start(&store.0) {
             tracing::info!(volume = store.0.label, "counting the usage after an unclean shutdown");

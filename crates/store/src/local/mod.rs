@@ -48,6 +48,7 @@ use crate::descriptors::Descriptors;
 use crate::error::fs_error;
 use crate::pool::Pool;
 use crate::sync::{Acquire, Arc};
+use commit::Extent;
 pub use inode::Inode;
 pub use meta::{OpenError, volume_format};
 use remove::Victim;
@@ -96,9 +97,11 @@ pub struct Options {
 /// the last caller: see [`reset_identity`](crate::reset_identity).
 ///
 /// A store that was made [for a call](crate::StoreControl::for_call) keeps the call on record with
-/// the names that it changes.
+/// the names that it changes. One that was made
+/// [for changes that are not synced](crate::StoreControl::unsynced) answers them at once, whatever
+/// the volume was opened with.
 #[derive(Clone, Debug)]
-pub struct LocalStore(Arc<volume::Volume>, Option<CallId>);
+pub struct LocalStore(Arc<volume::Volume>, Option<CallId>, Durability);
 
 impl LocalStore {
     /// Syncs that have failed since the volume was opened. When this moves, data that clients
@@ -239,6 +242,10 @@ impl Store for LocalStore {
 
     fn commit(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<Change>> {
         self.commit(object)
+    }
+
+    fn stabilize(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<()>> {
+        self.settle(object, Extent::All)
     }
 
     fn set_attr(

@@ -69,7 +69,7 @@ impl LocalStore {
             }
         };
         let change = self.ended(change)?;
-        if self.0.durability == Durability::Power {
+        if self.2 == Durability::Power {
             self.settle(dir, Extent::All).await?;
             self.settled();
         }

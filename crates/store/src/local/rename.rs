@@ -68,7 +68,7 @@ impl LocalStore {
             }
         };
         let changes = self.ended(changes)?;
-        if self.0.durability == Durability::Power {
+        if self.2 == Durability::Power {
             // The new name first: with either alone on stable storage nothing is lost.
             self.settle(to_dir, Extent::All).await?;
             if from_dir.serial != to_dir.serial {

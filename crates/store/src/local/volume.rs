@@ -1,6 +1,7 @@
 //! The state that all operations of one volume share, and where they run: on the worker or in the
 //! pool.
 
+use super::LocalStore;
 use super::calls::Calls;
 use super::inode::Inode;
 use super::kept::Kept;
@@ -9,7 +10,6 @@ use super::table::Table;
 use super::uncommitted::Crowd;
 use super::units::Unit;
 use super::usage::Usage;
-use super::{Durability, LocalStore};
 use crate::descriptors::{Account, Reclaim};
 use crate::index_memory::IndexMemory;
 use crate::pace::Pace;
@@ -37,7 +37,6 @@ pub(super) struct Volume {
     /// Where the kernel doesn't let us open by handle: objects kept open by path.
     pub(super) kept: Option<Box<Kept>>,
     pub(super) cache_metadata: bool,
-    pub(super) durability: Durability,
     pub(super) usage: Arc<Usage>,
     pub(super) crowd: Arc<Crowd>,
     pub(super) lane: Arc<Lane>,

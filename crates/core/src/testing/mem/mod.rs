@@ -60,6 +60,12 @@ impl MemStore {
         self.tree().failure = Some((operations, error));
     }
 
+    /// The objects that [`Store::stabilize`] made stable since the last call of this, in order.
+    #[must_use]
+    pub fn take_stabilized(&self) -> Vec<MemObject> {
+        core::mem::take(&mut self.tree().stabilized).into_iter().map(MemObject).collect()
+    }
+
     fn tree(&self) -> MutexGuard<'_, Tree> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,6 +183,13 @@ impl Store for MemStore {
         tree.file(object.0)?;
         let attr = Some(tree.attr(object.0)?);
         Ok(Change { before: attr, after: attr })
+    }
+
+    async fn stabilize(&self, object: &MemObject) -> FsResult<()> {
+        let mut tree = self.begin()?;
+        tree.attr(object.0)?;
+        tree.stabilized.push(object.0);
+        Ok(())
     }
 
     async fn set_attr(

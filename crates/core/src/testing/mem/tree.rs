@@ -26,6 +26,8 @@ pub(super) struct Tree {
     pub(super) nodes: BTreeMap<u64, Node>,
     /// The number of operations until one fails, and its error.
     pub(super) failure: Option<(u32, FsError)>,
+    /// The objects that were made stable, in this order.
+    pub(super) stabilized: Vec<u64>,
     last_ino: u64,
     ticks: u32,
     quota: u64,
@@ -33,7 +35,14 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new(quota: u64) -> Self {
-        let mut tree = Self { nodes: BTreeMap::new(), failure: None, last_ino: 0, ticks: 0, quota };
+        let mut tree = Self {
+            nodes: BTreeMap::new(),
+            failure: None,
+            stabilized: Vec::new(),
+            last_ino: 0,
+            ticks: 0,
+            quota,
+        };
         tree.add(Body::Directory(Directory::new(ROOT)), 0o777, (0, 0));
         tree
     }

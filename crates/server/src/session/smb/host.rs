@@ -93,7 +93,7 @@ impl Volume for SmbHost {
     type Store = VolumeStore;
 
     fn store(&self) -> &VolumeStore {
-        &self.volume.store
+        self.volume.unsynced()
     }
 
     async fn begin_close(

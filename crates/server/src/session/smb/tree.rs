@@ -173,7 +173,7 @@ impl weir_smb::host::Volume for OpenVolume<'_> {
     type Store = VolumeStore;
 
     fn store(&self) -> &VolumeStore {
-        &self.volume.store
+        self.volume.unsynced()
     }
 
     async fn begin_close(

@@ -7,6 +7,7 @@ use crate::host::ObjectOf;
 use crate::ops::access::{self, WRITES};
 use crate::ops::close::{end, finish};
 use crate::ops::error::status;
+use crate::ops::stable::write_through;
 use crate::ops::walk::Found;
 use crate::wire::{
     AccessMask, CreateAction, CreateDisposition, CreateOptions, FileAttributes, Status,
@@ -132,6 +133,7 @@ async fn complete<H: Host>(
         let set = host.set_delete_on_close(open.shared, true).await;
         set.map_err(|_| Status::FILE_CLOSED)?;
     }
+    write_through(host, open).await.map_err(status)?;
     Ok((action, attr, details))
 }
 

@@ -8,6 +8,7 @@ use crate::open::Place;
 use crate::ops::access::{self, ALL};
 use crate::ops::descriptor;
 use crate::ops::error::status;
+use crate::ops::stable::write_through;
 use crate::ops::walk::{At, Missing};
 use crate::security::Dacl;
 use crate::wire::{AccessMask, CreateAction, CreateOptions, FileAttributes, Status};
@@ -140,6 +141,7 @@ async fn furnish<H: Host>(
         let set = host.set_delete_on_close(open.shared, true).await;
         set.map_err(|_| Status::FILE_CLOSED)?;
     }
+    write_through(host, open).await.map_err(status)?;
     let (open, action) = (open.clone(), CreateAction::CREATED);
     Ok(Opened { open, action, attr, details, maximal })
 }

@@ -9,6 +9,7 @@ use crate::limits::IO_BYTES_MAX;
 use crate::ops::Failure;
 use crate::ops::access::WRITES;
 use crate::ops::info::granted;
+use crate::ops::stable::write_through;
 use crate::wire::{AccessMask, Status};
 use alloc::vec::Vec;
 use weir_core::{Credentials, DosAttributes, FileKind, SetDetails, Store};
@@ -54,9 +55,7 @@ pub(super) async fn zero<H: Host>(
         drop(io);
         done?;
     }
-    if open.is_write_through() {
-        host.store().commit(&open.object).await?;
-    }
+    write_through(host, open).await?;
     Ok(Status::SUCCESS)
 }
 

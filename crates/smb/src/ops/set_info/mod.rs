@@ -14,13 +14,13 @@ mod target;
 mod tests;
 
 use super::info::granted;
+use super::stable::write_through;
 use super::{Context, Done, Failure, Outcome};
 use crate::fscc::{self, InfoError};
-use crate::host::{Host, ObjectOf};
+use crate::host::Host;
 use crate::open::Open;
 use crate::wire::{AccessMask, InfoType, SetInfoRequest, SetInfoResponse, Status};
 use alloc::vec::Vec;
-use weir_core::{FileKind, Store};
 
 /// FileFullEaInformation.
 const FULL_EA: u8 = 15;
@@ -64,7 +64,7 @@ async fn of_file<H: Host>(
         return Err(without(open, class).into());
     };
     match info {
-        fscc::SetInfo::Basic(set) => return basic::set(host, open, &set).await,
+        fscc::SetInfo::Basic(set) => basic::set(host, open, &set).await?,
         fscc::SetInfo::Disposition(flags) => return disposition::set(host, open, flags).await,
         fscc::SetInfo::Position(position) => {
             host.with(open, |state| state.position = position);
@@ -81,7 +81,7 @@ async fn of_file<H: Host>(
         fscc::SetInfo::Rename(target) => names::rename(host, open, &target).await?,
         fscc::SetInfo::Link(target) => names::link(host, open, &target).await?,
     }
-    settle(host, open).await
+    Ok(write_through(host, open).await?)
 }
 
 /// The status of a class that cannot be set.
@@ -101,13 +101,5 @@ fn set_mode<H: Host>(host: &H, open: &H::Open, mode: u32) -> Result<(), Failure>
         return Err(Status::INVALID_PARAMETER.into());
     }
     host.with(open, |state| state.mode = mode);
-    Ok(())
-}
-
-/// Makes what was changed through an open for write-through stable.
-async fn settle<H: Host>(host: &H, open: &Open<ObjectOf<H>>) -> Result<(), Failure> {
-    if open.is_write_through() && open.kind == FileKind::Regular {
-        host.store().commit(&open.object).await?;
-    }
     Ok(())
 }

@@ -18,16 +18,31 @@ use crate::wire::{AccessMask, Status};
 use weir_core::store::Replace;
 use weir_core::{Name, Store};
 
-/// Gives the object that is open another name instead of the one it was opened by.
+/// Gives the object that is open another name instead of the one it was opened by. Through an open
+/// for write-through, the end of the old name is stable then; the new name is the caller's concern.
 pub(super) async fn rename<H: Host>(
     host: &H,
     open: &H::Open,
     target: &Target<'_>,
 ) -> Result<(), Failure> {
     granted(open, AccessMask::DELETE)?;
-    let (place, path) = host.with(open, |state| (state.place.clone(), state.path.clone()));
     // The top directory has no name.
+    let place = host.with(open, |state| state.place.clone());
     let from = place.ok_or(Status::INVALID_PARAMETER)?;
+    rename_from(host, open, target, &from).await?;
+    if open.is_write_through() {
+        host.store().stabilize(&from.dir).await?;
+    }
+    Ok(())
+}
+
+async fn rename_from<H: Host>(
+    host: &H,
+    open: &H::Open,
+    target: &Target<'_>,
+    from: &Place<ObjectOf<H>>,
+) -> Result<(), Failure> {
+    let path = host.with(open, |state| state.path.clone());
     if host.is_delete_pending(&open.key).await {
         return Err(Status::ACCESS_DENIED.into());
     }
@@ -38,11 +53,11 @@ pub(super) async fn rename<H: Host>(
     let same_dir = host.store().key(&to.dir) == host.store().key(&from.dir);
     match &to.taken {
         Some(own) if own.key == open.key && same_dir && own.name == from.name => {}
-        Some(taken) => return replace(host, open, target, (&from, &to, taken)).await,
+        Some(taken) => return replace(host, open, target, (from, &to, taken)).await,
         None => {}
     }
-    move_to(host, open, &from, &to.dir, &to.name, Replace::No).await?;
-    tell(host, open, &from, &to);
+    move_to(host, open, from, &to.dir, &to.name, Replace::No).await?;
+    tell(host, open, from, &to);
     Ok(())
 }
 
@@ -152,5 +167,8 @@ pub(super) async fn link<H: Host>(
         None => {}
     }
     store.link(&open.object, &to.dir, Name::new(&to.name)?, cred).await?;
+    if open.is_write_through() {
+        store.stabilize(&to.dir).await?;
+    }
     Ok(())
 }

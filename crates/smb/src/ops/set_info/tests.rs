@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::string::String;
 use weir_core::testing::{block_on, interrupt_after};
-use weir_core::{Attr, Credentials, Details, DosAttributes, SetDetails, Timestamp};
+use weir_core::{Attr, Credentials, Details, DosAttributes, SetDetails, Store, Timestamp};
 use weir_state::{Mode, OpenMode, Sharing, Span};
 
 const SIZE: AccessMask = AccessMask::WRITE_DATA;
@@ -328,6 +328,24 @@ fn a_size_is_set_as_the_file_is_once_its_locks_were_looked_at() {
     });
     assert_eq!(set(&ann, file, &SetInfo::Allocation(5)), Status::SUCCESS);
     assert_eq!(server.object("d/f").1.size, 2);
+}
+
+#[test]
+fn write_through_makes_names_stable() {
+    let (server, ann) = tree();
+    let through =
+        |path| ann.open_as(path, DELETE | SIZE, Sharing::all(), CreateOptions::WRITE_THROUGH);
+    let [d, e, f] = ["d", "e", "d/f"].map(|path| server.object(path).0);
+    let file = through("d/f");
+    assert_eq!(rename(&ann, file, "e/x", false), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), [d, f, e]);
+    assert_eq!(link(&ann, file, "d/l", false), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), [d, f, e]);
+    assert_eq!(set(&ann, file, &SetInfo::EndOfFile(1)), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), [f, e]);
+    let other = ann.open("e/x", DELETE | SIZE);
+    assert_eq!(rename(&ann, other, "e/y", false), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), []);
 }
 
 #[test]
