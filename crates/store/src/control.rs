@@ -72,9 +72,9 @@ pub trait StoreControl: Store + Sized {
     #[must_use]
     fn for_call(&self, call: CallId) -> Self;
 
-    /// The same volume for changes of names and attributes that are answered when they would survive
-    /// the end of this process; after a power cut only those last that a client has made stable
-    /// ([`weir_core::Store::stabilize`]).
+    /// The same volume for changes of names and attributes that are answered when they would
+    /// survive the end of this process. After a power cut only those last that a client has made
+    /// stable ([`weir_core::Store::stabilize`]).
     #[must_use]
     fn unsynced(&self) -> Self;
 
