@@ -10,16 +10,25 @@
 use super::Message;
 use crate::engine::Workers;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// One generation of data operations on a worker, with the barriers that wait for its end.
+/// One generation of data operations on a worker. It lasts until its operations have ended and the
+/// generation before it is gone.
 #[derive(Default)]
 pub(crate) struct Generation {
-    tokens: RefCell<Vec<Token>>,
+    end: OnceCell<End>,
+}
+
+/// The end of a generation, in which no operation begins any more.
+struct End {
+    /// The barrier that waits until the generation is gone.
+    _token: Token,
+    /// The generation after it, which lasts longer.
+    next: Rc<Generation>,
 }
 
 /// A data operation under way, until this value is dropped.
@@ -30,45 +39,37 @@ pub(crate) struct IoGuard {
 
 /// The present generation of a worker. Clones are of the same worker.
 #[derive(Clone, Default)]
-pub(crate) struct IoGenerations(Rc<RefCell<Generations>>);
-
-#[derive(Default)]
-struct Generations {
-    present: Rc<Generation>,
-    /// Generations that were ended, with operations under way.
-    ended: Vec<Weak<Generation>>,
-}
+pub(crate) struct IoGenerations(Rc<RefCell<Rc<Generation>>>);
 
 impl IoGenerations {
     /// Begins a data operation. It must check locks and deny modes after this.
     pub(crate) fn enter(&self) -> IoGuard {
-        IoGuard { _generation: Rc::clone(&self.0.borrow().present) }
+        IoGuard { _generation: Rc::clone(&self.0.borrow()) }
     }
 
     /// Ends the present generation: `token` is dropped when the last operation has ended of it and
     /// of those before it.
-    pub(super) fn end(&self, token: &Token) {
-        let mut generations = self.0.borrow_mut();
-        let present = std::mem::take(&mut generations.present);
-        generations.ended.push(Rc::downgrade(&present));
-        drop(present);
-        generations.ended.retain(|ended| {
-            let under_way = ended.upgrade();
-            if let Some(generation) = &under_way {
-                generation.tokens.borrow_mut().push(token.clone());
-            }
-            under_way.is_some()
-        });
+    pub(super) fn end(&self, token: Token) {
+        let next = Rc::<Generation>::default();
+        let ended = self.0.replace(Rc::clone(&next));
+        // The present generation has not ended before.
+        let _once = ended.end.set(End { _token: token, next });
     }
 }
 
-/// The share of one worker in a barrier, until all clones are dropped.
-#[derive(Clone)]
-pub(crate) struct Token {
-    _part: Arc<Part>,
+impl Drop for Generation {
+    /// Ends the generations that only this one kept: one after another, since there may be more of
+    /// them than calls fit on the stack.
+    fn drop(&mut self) {
+        let mut end = self.end.take();
+        while let Some(End { next, .. }) = end {
+            end = Rc::into_inner(next).and_then(|mut last| last.end.take());
+        }
+    }
 }
 
-struct Part(Arc<Shared>);
+/// The share of one worker in a barrier, until this value is dropped.
+pub(crate) struct Token(Arc<Shared>);
 
 struct Shared {
     /// Tokens that are not dropped.
@@ -84,12 +85,12 @@ impl Barrier {
     pub(crate) fn new(workers: &Workers) -> Self {
         let left = AtomicUsize::new(workers.count());
         let shared = Arc::new(Shared { left, waker: Mutex::default() });
-        workers.post_all(|| Message::Barrier(Token { _part: Arc::new(Part(Arc::clone(&shared))) }));
+        workers.post_all(|| Message::Barrier(Token(Arc::clone(&shared))));
         Self(shared)
     }
 }
 
-impl Drop for Part {
+impl Drop for Token {
     fn drop(&mut self) {
         if self.0.left.fetch_sub(1, Ordering::AcqRel) == 1
             && let Some(waker) = lock(&self.0.waker).take()
@@ -142,7 +143,7 @@ mod tests {
         let mut barrier = Barrier::new(&workers);
         assert!(!passed(&mut barrier), "no worker has taken note of it");
         for (inbox, worker) in inboxes.iter().zip(&of_workers) {
-            tokens(inbox).into_iter().for_each(|token| worker.end(&token));
+            tokens(inbox).into_iter().for_each(|token| worker.end(token));
         }
         let after = of_workers.each_ref().map(IoGenerations::enter);
         assert!(!passed(&mut barrier), "an operation from before is under way");
@@ -161,12 +162,36 @@ mod tests {
         let worker = IoGenerations::default();
         let oldest = worker.enter();
         let mut first = Barrier::new(&workers);
-        tokens(&inboxes[0]).into_iter().for_each(|token| worker.end(&token));
+        tokens(&inboxes[0]).into_iter().for_each(|token| worker.end(token));
         let mut second = Barrier::new(&workers);
-        tokens(&inboxes[0]).into_iter().for_each(|token| worker.end(&token));
+        tokens(&inboxes[0]).into_iter().for_each(|token| worker.end(token));
         assert!(!passed(&mut first));
         assert!(!passed(&mut second), "the oldest operation is under way");
         drop(oldest);
         assert!(passed(&mut first) && passed(&mut second));
+    }
+
+    #[test]
+    fn each_barrier_costs_one_token_however_many_wait_and_they_end_without_deep_calls() {
+        const BARRIERS: usize = 200_000;
+        let workers = Workers::new(&[Inbox::new().unwrap()], SystemClock::start());
+        let worker = IoGenerations::default();
+        let first = Barrier::new(&workers);
+        let slow = worker.enter();
+        for _ in 0..BARRIERS {
+            worker.end(Token(Arc::clone(&first.0)));
+            drop(worker.enter());
+        }
+        let mut tokens = 0;
+        let mut generation = Rc::clone(&slow._generation);
+        while let Some(End { next, .. }) = generation.end.get() {
+            tokens += 1;
+            generation = Rc::clone(next);
+        }
+        assert_eq!(tokens, BARRIERS);
+        drop(generation);
+        first.0.left.store(BARRIERS, Ordering::Release);
+        drop(slow);
+        assert_eq!(first.0.left.load(Ordering::Acquire), 0, "all tokens are gone");
     }
 }

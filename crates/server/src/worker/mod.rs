@@ -295,7 +295,7 @@ impl Worker {
                 Message::Resume(token) => self.resume(token),
                 Message::Send(token, record) => self.send(token, record),
                 Message::Evict(eviction) => self.evict(&eviction),
-                Message::Barrier(token) => self.state.io.end(&token),
+                Message::Barrier(token) => self.state.io.end(token),
                 Message::RollCall(absent) => drop(absent),
                 Message::Drain(grace) => self.drain(grace),
             }
