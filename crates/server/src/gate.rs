@@ -29,7 +29,7 @@ use arc_swap::ArcSwapOption;
 use memory::Pinned;
 use poller::Poller;
 use shared::Member;
-use weir_core::{Mono, ObjectKey, VolumeId};
+use weir_core::{Mono, ObjectKey, OpClass, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{
     Ceiling, ClientKey, Cost, Demand, Iops, Limits, Meters, Observed, Share, Step, WaitQueue,
@@ -303,9 +303,16 @@ impl<T: Queued> Gate<T> {
         }
     }
 
-    /// Whether operations other than READ and WRITE are charged too.
-    pub(crate) fn counts_metadata(&self) -> bool {
-        self.meters.counts_metadata()
+    /// The most that an operation of `class` which moves up to `bytes` can use of the limits, in
+    /// whatever protocol. Operations other than READ, WRITE and COMMIT are charged where every
+    /// operation counts.
+    #[inline]
+    pub(crate) fn cost(&self, class: OpClass, bytes: u64) -> Cost {
+        match class {
+            OpClass::Read | OpClass::Write => Cost::of(bytes),
+            OpClass::Metadata if self.meters.counts_metadata() => Cost::of(0),
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
+        }
     }
 
     /// Admits a request of `cost` that reads or writes `file`, if it names one, and returns its
@@ -651,7 +658,7 @@ mod tests {
         };
         let (now, key) = (Mono::from_secs(1), ObjectKey::new(&[1]).unwrap());
         let park = |volume: &Arc<_>| {
-            let request = request(volume, weir_core::OpClass::Write, key, 1 << 20);
+            let request = request(volume, OpClass::Write, key, 1 << 20);
             volume.gate.park(request.into(), None, now).is_ok()
         };
         let (one, other) = (volume(1), volume(2));

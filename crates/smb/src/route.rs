@@ -3,7 +3,7 @@
 
 use crate::limits::IO_BYTES_MAX;
 use crate::wire::{
-    ChangeNotifyRequest, Command, FileId, FlushRequest, Header, IoctlRequest,
+    ChangeNotifyRequest, Command, ControlCode, FileId, FlushRequest, Header, IoctlRequest,
     QueryDirectoryRequest, QueryInfoRequest, ReadRequest, SetInfoRequest, Status, WireError,
     WriteRequest, charge_for,
 };
@@ -20,12 +20,21 @@ pub struct Route {
     pub file: Option<FileId>,
     /// Bytes that the response can add to its fixed part.
     pub response_bytes: u32,
+    /// Whether the operation may wait for other clients, or for permits of its own: a LOCK, a
+    /// CHANGE_NOTIFY, a copy. Its time is not the store's then.
+    pub waits: bool,
     /// The larger payload of request and response, for which credits are paid.
     payload: u32,
 }
 
-const METADATA: Route =
-    Route { class: OpClass::Metadata, bytes: 0, file: None, response_bytes: 0, payload: 0 };
+const METADATA: Route = Route {
+    class: OpClass::Metadata,
+    bytes: 0,
+    file: None,
+    response_bytes: 0,
+    waits: false,
+    payload: 0,
+};
 
 impl Route {
     /// The route of a request for `command`, and whether its credits suffice (MS-SMB2 §3.3.5.2.5).
@@ -48,13 +57,13 @@ impl Route {
             Command::Read => {
                 let request = ReadRequest::decode(message)?;
                 let (bytes, file) = (request.length, Some(request.file));
-                let class = OpClass::Read;
-                Self { class, bytes, file, response_bytes: bytes, payload: bytes }
+                let (class, payload) = (OpClass::Read, bytes);
+                Self { class, bytes, file, response_bytes: bytes, payload, ..METADATA }
             }
             Command::Write => {
                 let request = WriteRequest::decode(message)?;
                 let (bytes, file) = (request.payload_bytes(), Some(request.file));
-                Self { class: OpClass::Write, bytes, file, response_bytes: 0, payload: bytes }
+                Self { class: OpClass::Write, bytes, file, payload: bytes, ..METADATA }
             }
             Command::Flush => {
                 FlushRequest::decode(message)?;
@@ -63,8 +72,13 @@ impl Route {
             Command::Ioctl => {
                 let request = IoctlRequest::decode(message)?;
                 let response_bytes = request.max_output;
-                Self { response_bytes, payload: request.payload_bytes(), ..METADATA }
+                let waits = matches!(
+                    request.code,
+                    ControlCode::SRV_COPYCHUNK | ControlCode::SRV_COPYCHUNK_WRITE
+                );
+                Self { response_bytes, waits, payload: request.payload_bytes(), ..METADATA }
             }
+            Command::Lock => Self { waits: true, ..METADATA },
             Command::QueryDirectory => {
                 let request = QueryDirectoryRequest::decode(message)?;
                 let response_bytes = request.max_output;
@@ -81,7 +95,7 @@ impl Route {
             }
             Command::ChangeNotify => {
                 let request = ChangeNotifyRequest::decode(message)?;
-                Self { payload: request.payload_bytes(), ..METADATA }
+                Self { waits: true, payload: request.payload_bytes(), ..METADATA }
             }
             _ => METADATA,
         })

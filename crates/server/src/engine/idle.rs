@@ -73,7 +73,7 @@ mod tests {
             let (op, class, cost) = (OpName::nfs3(1).unwrap(), OpClass::Metadata, Cost::ZERO);
             volume.stats.done(
                 0,
-                &Done { op, class, cost, moved: 0, ok: true, replied: true, stages },
+                &Done { op, class, cost, moved: 0, ok: true, replied: true, inside: true, stages },
                 Mono(1),
             );
         };

@@ -61,6 +61,8 @@ pub(crate) struct Permit {
     worker: usize,
     /// Time at which the operation began.
     begun: Option<Mono>,
+    /// The operation waits, or may, for others than the store.
+    aside: bool,
 }
 
 impl Permit {
@@ -83,6 +85,7 @@ impl Permit {
             arrived: asked.arrived,
             worker,
             begun: None,
+            aside: false,
         }
     }
 
@@ -115,6 +118,16 @@ impl Permit {
         }
     }
 
+    /// The operation may wait from now on for other clients, or for permits of its parts: no part
+    /// of the server is to blame for its time.
+    pub(crate) fn set_aside(&mut self, now: Mono) {
+        let Some((volume, begun)) = self.volume.as_ref().zip(self.begun) else { return };
+        if self.is_judged() && !self.aside {
+            self.aside = true;
+            volume.stats.set_aside(self.worker, now.since(begun), now);
+        }
+    }
+
     /// Ends the operation at `now`: counts it, and returns the unused part of its charge.
     pub(crate) fn settle(mut self, ended: Ended, now: Mono) -> Option<Settled> {
         let begun = self.begun?;
@@ -125,9 +138,11 @@ impl Permit {
         let file = self.file.take().and_then(|charge| charge.unused(moved, !ok));
         let unused = Charged { volume: Cost { bytes, operations }, file };
         let poll = volume.gate.refund(unused, self.charged_at, now);
-        let stages = Stages { arrived: self.arrived, started: begun, woken };
+        let inside = !self.aside;
+        let started = if inside { begun } else { now };
+        let stages = Stages { arrived: self.arrived, started, woken };
         let (op, class, cost) = (self.op, self.class, self.cost);
-        let done = Done { op, class, cost, moved, ok, replied, stages };
+        let done = Done { op, class, cost, moved, ok, replied, inside, stages };
         volume.stats.done(self.worker, &done, now);
         Some(Settled { volume, judged: self.is_judged(), poll })
     }
@@ -165,8 +180,8 @@ impl Permit {
         let volume = self.volume.take()?;
         if self.is_judged() {
             match self.begun {
-                Some(_) => volume.stats.dropped(self.worker, self.cost, now),
-                None => volume.stats.returned(self.worker, self.cost, now),
+                Some(_) if !self.aside => volume.stats.dropped(self.worker, self.cost, now),
+                _ => volume.stats.returned(self.worker, self.cost, now),
             }
         }
         let charged = Charged { volume: self.cost, file: self.file.take().map(|file| *file) };

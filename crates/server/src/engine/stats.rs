@@ -106,6 +106,8 @@ pub(crate) struct Done {
     pub(crate) ok: bool,
     /// Has it a connection that its reply goes to?
     pub(crate) replied: bool,
+    /// Was it inside until now? Otherwise it was [set aside](Stats::set_aside).
+    pub(crate) inside: bool,
     pub(crate) stages: Stages,
 }
 
@@ -162,6 +164,16 @@ impl Stats {
         if let Some(histograms) = block.histograms.as_ref().filter(|_| direct) {
             histograms.waited(Duration::ZERO);
         }
+    }
+
+    /// An operation that is judged, and was inside for so long, waits for others than the store
+    /// from now on.
+    pub(crate) fn set_aside(&self, worker: usize, inside: Duration, now: Mono) {
+        let Some(block) = self.block(worker) else { return };
+        block.change(now, || {
+            drop_by(&block.inside, 1);
+            bump(&block.store_nanos, nanos(inside));
+        });
     }
 
     /// A request that the gate had let through is not carried out after all.
@@ -362,7 +374,7 @@ impl Block {
         let ended = woken.map_or(now, |woken| woken.clamp(started, now.max(started)));
         bump(&self.store_nanos, nanos(ended.since(started)));
         bump(&self.late_nanos, nanos(now.since(ended)));
-        drop_by(&self.inside, 1);
+        drop_by(&self.inside, done.inside.into());
         bump(&self.unsent, u64::from(done.replied));
     }
 
@@ -466,7 +478,16 @@ mod tests {
     fn done(class: OpClass, moved: u64, ok: bool, [arrived, started]: [u64; 2]) -> Done {
         let (arrived, started) = (Mono(arrived), Mono(started));
         let stages = Stages { arrived, started, woken: None };
-        Done { op: op(class), class, cost: Cost::of(moved), moved, ok, replied: true, stages }
+        Done {
+            op: op(class),
+            class,
+            cost: Cost::of(moved),
+            moved,
+            ok,
+            replied: true,
+            inside: true,
+            stages,
+        }
     }
 
     #[test]

@@ -375,6 +375,16 @@ impl Job {
         }
     }
 
+    /// May the operation wait for other clients, or for permits of its own parts?
+    pub(crate) fn waits_for_others(&self) -> bool {
+        match self {
+            Self::Rpc(_) => false,
+            Self::Smb(job) => job.waits_for_others(),
+            #[cfg(test)]
+            Self::Toy(_) => false,
+        }
+    }
+
     /// Copies what lies in the receive buffer.
     pub(crate) fn detach(&mut self) {
         match self {

@@ -149,10 +149,13 @@ impl WorkerState {
 
     /// Starts an admitted request, and ends it too if it needs no waiting.
     fn start(&mut self, conn: &mut Conn, admitted: Admitted) {
-        let Admitted { connection, client, class, permit, mut job } = admitted;
+        let Admitted { connection, client, class, mut permit, mut job } = admitted;
         if !job.begin() {
             // Another connection of the client sent it too, and its turn came first.
             return self.give_back(permit);
+        }
+        if job.waits_for_others() {
+            permit.set_aside(self.now);
         }
         let Some(volume) = permit.volume() else { return };
         let cost = permit.cost();

@@ -20,7 +20,6 @@ use weir_nfs::{
     PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, acl,
     mount,
 };
-use weir_qos::Cost;
 
 /// A call on an object: the object, and the kind of the call.
 #[derive(Clone, Copy)]
@@ -28,7 +27,8 @@ struct Routed {
     handle: FileHandle,
     op: OpName,
     class: OpClass,
-    cost: Cost,
+    /// Bytes that a READ or WRITE can move.
+    bytes: u64,
     /// The call must not be executed twice.
     non_idempotent: bool,
 }
@@ -74,12 +74,9 @@ impl RpcSession {
         let Ok(handle) = cx.engine.keys.open(wire) else {
             return cx.fail(&call, Status::BADHANDLE);
         };
-        let (class, non_idempotent) = (route.class, route.non_idempotent);
-        let cost = match class {
-            OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
-            OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
-        };
-        self.take(cx, call, Routed { handle, op, class, cost, non_idempotent })
+        let (class, bytes) = (route.class, route.bytes.into());
+        let non_idempotent = route.non_idempotent;
+        self.take(cx, call, Routed { handle, op, class, bytes, non_idempotent })
     }
 
     fn nfsacl(&self, mut cx: Cx<'_>, call: Call) -> Begun {
@@ -92,14 +89,14 @@ impl RpcSession {
         let Ok(handle) = cx.engine.keys.open(wire) else {
             return cx.fail(&call, Status::BADHANDLE);
         };
-        let (class, cost) = (OpClass::Metadata, Cost::ZERO);
+        let (class, bytes) = (OpClass::Metadata, 0);
         let non_idempotent = acl::non_idempotent(call.procedure);
-        self.take(cx, call, Routed { handle, op, class, cost, non_idempotent })
+        self.take(cx, call, Routed { handle, op, class, bytes, non_idempotent })
     }
 
     /// Takes up a call on an object, if the caller has any rights there.
     fn take(&self, mut cx: Cx<'_>, mut call: Call, routed: Routed) -> Begun {
-        let Routed { handle, op, class, cost, non_idempotent } = routed;
+        let Routed { handle, op, class, bytes, non_idempotent } = routed;
         let Some(served) = cx.view.load().by_id(handle.volume) else {
             return cx.fail(&call, Status::STALE);
         };
@@ -116,8 +113,7 @@ impl RpcSession {
             return cx.deny(&call);
         };
         let (volume, nfs) = (Arc::clone(&served.volume), Arc::clone(&served.nfs));
-        let counts = class == OpClass::Metadata && volume.gate.counts_metadata();
-        let cost = if counts { Cost::of(0) } else { cost };
+        let cost = volume.gate.cost(class, bytes);
         let entry = match self.recognize(&mut cx, &call, class, non_idempotent) {
             Recognized::New(entry) => entry,
             Recognized::Repeated(reply) => return reply.map_or(Begun::Nothing, Begun::Reply),

@@ -3,24 +3,22 @@
 
 use super::super::{Begun, Cx, Job, Prepared, ProtocolError};
 use super::accounts::Accounts;
+use super::aim::{Aim, OnTree, Target};
 use super::answer::{Answer, frame_of};
 use super::chain::{self, Ground};
 use super::job::SmbJob;
 use super::pending::{Cancelled, Pending};
-use super::tree::Usable;
-use super::user_session::{Tree, UserSession};
+use super::user_session::UserSession;
 use super::{SmbError, SmbSession, Stage};
 use crate::limits::CREDITS_UNDER_PRESSURE;
 use crate::op_name::OpName;
 use crate::sync::Arc;
 use crate::worker::Request;
-use weir_core::{OpClass, Shared};
+use weir_core::Shared;
 use weir_crypto::Provider;
-use weir_qos::Cost;
 use weir_smb::conn::CREDITS_MAX;
 use weir_smb::crypto::Transform;
 use weir_smb::ops;
-use weir_smb::route::Route;
 use weir_smb::wire::{
     Chain, Command, Header, HeaderFlags, Protocol, Smb1Negotiate, Status, TreeOrAsync,
 };
@@ -133,63 +131,54 @@ impl SmbSession {
         elements: Vec<Element>,
         sealed: Option<Arc<UserSession>>,
     ) -> Result<Begun, SmbError> {
-        let [Element { header, message }] = elements.as_slice() else {
+        let [element @ Element { header, message }] = elements.as_slice() else {
             return Ok(self.chain(&mut cx, elements, sealed));
         };
-        let (Ok(command), TreeOrAsync::Tree(tree_id)) = (header.command, header.tree) else {
+        let (Ok(command), TreeOrAsync::Tree(_)) = (header.command, header.tree) else {
             return Ok(self.chain(&mut cx, elements, sealed));
         };
-        let Some(op) = OpName::smb(command) else {
+        if OpName::smb(command).is_none() {
             return Ok(self.chain(&mut cx, elements, sealed));
-        };
+        }
         let refuse = |status, session: Option<&Arc<UserSession>>| {
             let answer = Answer::error(header, status, sealed.is_some(), session);
             Ok(Begun::Reply(frame_of(vec![answer], sealed.as_ref())?))
         };
-        let session = match self.session_of(header, message, sealed.as_ref()) {
+        let session = match self.sessions.proved(header, message, sealed.as_ref()) {
             Ok(session) => session,
             Err(status) => return refuse(status, None),
         };
-        let route = match Route::of(command, header, message) {
-            Ok(route) => route,
-            Err(status) => return refuse(status, Some(&session)),
-        };
         let served = cx.view.load();
-        let accounts = Accounts(Arc::clone(served.snapshot()));
-        let usable = match session.tree(tree_id).as_deref() {
-            Some(Tree::Disk(disk)) => disk.usable(served, &session, sealed.is_some()),
-            Some(Tree::Pipes) => return Ok(self.chain(&mut cx, elements, sealed)),
-            None => Err(Status::NETWORK_NAME_DELETED),
+        let on_tree = OnTree {
+            served,
+            session: &session,
+            element,
+            sealed: sealed.is_some(),
+            command,
+            before: None,
         };
-        let Usable { volume, share } = match usable {
-            Ok(usable) => usable,
+        let aim = match on_tree.aim() {
+            Ok(Target::Volume(aim)) => aim,
+            Ok(Target::Pipes) => return Ok(self.chain(&mut cx, elements, sealed)),
             Err(status) => return refuse(status, Some(&session)),
         };
-        let file = route.file.and_then(|id| session.file(id, tree_id)).map(|open| open.open.key);
-        let cost = match route.class {
-            OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
-            OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
-        };
-        let element = Element { header: *header, message: message.clone() };
-        let pending = Pending::new(self.smb.next_async());
+        let Aim { volume, share, op, route, cost, file } = aim;
         let (connection, arrived) = (cx.connection, cx.arrived);
-        let client = session.key;
-        let smb = Arc::clone(&self.smb);
+        let (client, class) = (session.key, route.class);
+        let accounts = Accounts(Arc::clone(served.snapshot()));
         let job = SmbJob {
-            smb,
+            smb: Arc::clone(&self.smb),
             session,
-            tree: tree_id,
             share,
             accounts,
-            element,
+            element: element.clone(),
             command,
             file,
-            response_bytes: route.response_bytes,
+            route,
             sealed,
-            pending,
+            pending: Pending::new(self.smb.next_async()),
         };
         let job = Job::Smb(Box::new(job));
-        let class = route.class;
         Ok(Begun::Request(Request { connection, client, volume, op, class, cost, arrived, job }))
     }
 
@@ -214,22 +203,6 @@ impl SmbSession {
         let holds = chain::held_bytes(&elements);
         let reply = async move { Prepared::of(chain::run(ground, elements).await) };
         Begun::Await { reply: Box::pin(reply), holds }
-    }
-
-    /// The session of a request, if its signature or its seal is that of the session
-    /// (MS-SMB2 §3.3.5.2.4, §3.3.5.2.9).
-    ///
-    /// # Errors
-    /// A [`Status`] to answer.
-    pub(super) fn session_of(
-        &self,
-        header: &Header,
-        message: &Shared,
-        sealed: Option<&Arc<UserSession>>,
-    ) -> Result<Arc<UserSession>, Status> {
-        let session = self.sessions.find(header.session_id).ok_or(Status::USER_SESSION_DELETED)?;
-        proved(&session, header, message, sealed)?;
-        Ok(session)
     }
 
     /// Cancels requests (MS-SMB2 §3.3.5.16). There is no response to that; one that is answered by

@@ -2,23 +2,21 @@
 //! another, each under a permit of its own, and requests on no volume.
 
 use super::accounts::Accounts;
+use super::aim::{Aim, OnTree, Target};
 use super::answer::{Answer, frame_of};
-use super::begin::{Element, proved};
+use super::begin::Element;
 use super::connected::Connected;
 use super::host::SmbHost;
 use super::pending::Pending;
 use super::server::SmbServer;
-use super::tree::{self, Usable};
-use super::user_session::{Tree, UserSession};
-use super::{job, pipes};
+use super::user_session::UserSession;
+use super::{job, pipes, tree};
 use crate::conn_id::ConnId;
 use crate::engine::{Asked, ServedSet};
-use crate::op_name::OpName;
 use crate::sync::Arc;
 use crate::worker::{IoGenerations, NoPermit, Permits, Unparked};
 use std::net::IpAddr;
-use weir_core::{Mono, OpClass};
-use weir_qos::Cost;
+use weir_core::{Clock, Mono};
 use weir_smb::frame;
 use weir_smb::route::Route;
 use weir_smb::wire::{Command, Empty, FileId, Header, HeaderFlags, Status, TreeOrAsync};
@@ -36,6 +34,7 @@ pub(super) struct Ground {
     pub(super) unparked: Unparked,
     pub(super) connection: ConnId,
     pub(super) peer: IpAddr,
+    /// Time at which the frame arrived.
     pub(super) arrived: Mono,
     /// The session that sealed the frame.
     pub(super) sealed: Option<Arc<UserSession>>,
@@ -174,14 +173,14 @@ impl Ground {
         };
         let done = match header.command {
             Err(_) => {
-                ended.session = self.session_of(header, element).ok();
+                ended.session = self.sessions.proved(header, message, self.sealed.as_ref()).ok();
                 Err(Status::INVALID_PARAMETER)
             }
             Ok(Command::Echo) => self.echo(element, &mut ended, &mut bytes),
             Ok(Command::Negotiate | Command::SessionSetup | Command::Cancel) => {
                 Err(Status::INVALID_PARAMETER)
             }
-            Ok(command) => match self.session_of(header, element) {
+            Ok(command) => match self.sessions.proved(header, message, self.sealed.as_ref()) {
                 Err(status) => Err(status),
                 Ok(session) => {
                     ended.session = Some(Arc::clone(&session));
@@ -198,8 +197,9 @@ impl Ground {
                             self.disconnect(&session, tree_id, &mut bytes).await
                         }
                         command => {
-                            let on = OnTree { session: &session, tree_id, command, before };
-                            let on_tree = self.on_tree(element, on, bytes).await?;
+                            let (served, session) = (&*self.served, &session);
+                            let on = OnTree { served, session, element, sealed, command, before };
+                            let on_tree = self.on_tree(on, bytes).await?;
                             ended.status = on_tree.status;
                             ended.bytes = on_tree.bytes;
                             ended.file = on_tree.file;
@@ -222,17 +222,12 @@ impl Ground {
     /// Answers ECHO, which needs no session; but one that names a session must be of it.
     fn echo(&self, element: &Element, ended: &mut Ended, out: &mut Vec<u8>) -> Result<(), Status> {
         if element.header.session_id != 0 {
-            ended.session = Some(self.session_of(&element.header, element)?);
+            let Element { header, message } = element;
+            ended.session = Some(self.sessions.proved(header, message, self.sealed.as_ref())?);
         }
         empty(element)?;
         Empty.encode(out);
         Ok(())
-    }
-
-    fn session_of(&self, header: &Header, element: &Element) -> Result<Arc<UserSession>, Status> {
-        let session = self.sessions.find(header.session_id).ok_or(Status::USER_SESSION_DELETED)?;
-        proved(&session, header, &element.message, self.sealed.as_ref())?;
-        Ok(session)
     }
 
     async fn log_off(&self, session: &UserSession, out: &mut Vec<u8>) -> Result<(), Status> {
@@ -254,56 +249,34 @@ impl Ground {
     }
 
     /// Carries out a request on a volume or a pipe; `None` if the connection is closed.
-    async fn on_tree(
-        &self,
-        element: &Element,
-        on: OnTree<'_>,
-        bytes: Vec<u8>,
-    ) -> Option<job::Carried> {
-        let OnTree { session, tree_id, command, before } = on;
-        let sealed = self.sealed.is_some();
+    async fn on_tree(&self, on: OnTree<'_>, bytes: Vec<u8>) -> Option<job::Carried> {
+        let OnTree { session, element, sealed, command, .. } = on;
+        let (related, tree) = (on.related(), element.header.tree_id());
         let refuse = |status| Some(job::Carried::refused(sealed, status));
-        let Element { header, message } = element;
-        let route = match Route::of(command, header, message) {
-            Ok(route) => route,
-            Err(status) => return refuse(status),
-        };
-        let related = match before {
-            Some(Err(status)) if job::needs_open(command) => return refuse(status),
-            Some(Ok(file)) => Some(file),
-            Some(Err(_)) | None => None,
-        };
-        let usable = match session.tree(tree_id).as_deref() {
-            None => return refuse(Status::NETWORK_NAME_DELETED),
-            Some(Tree::Pipes) => {
-                let pipes = pipes::Pipes { smb: &self.smb, session, served: &self.served, tree_id };
+        let aim = match on.aim() {
+            Ok(Target::Volume(aim)) => aim,
+            Ok(Target::Pipes) => {
+                let (smb, served) = (&self.smb, &self.served);
+                let pipes = pipes::Pipes { smb, session, served, tree_id: tree };
                 return Some(pipes.carry_out(element, related, bytes, sealed));
             }
-            Some(Tree::Disk(disk)) => disk.usable(&self.served, session, sealed),
-        };
-        let Usable { volume, share } = match usable {
-            Ok(usable) => usable,
             Err(status) => return refuse(status),
         };
-        let op = OpName::smb(command)?;
-        let cost = match route.class {
-            OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
-            OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
-        };
-        let file = route.file.map(|id| if id == FileId::PREVIOUS { related } else { Some(id) });
-        let file =
-            file.flatten().and_then(|id| session.file(id, tree_id)).map(|open| open.open.key);
+        let Aim { volume, share, op, route, cost, file } = aim;
         let permits = Permits::new(self.connection, session.key, &self.unparked);
         let asked = Asked { op, class: route.class, cost, arrived: self.arrived };
-        let permit = match permits.ask(&volume, asked, file).await {
+        let mut permit = match permits.ask(&volume, asked, file).await {
             Ok(permit) => permit,
             Err(NoPermit::Closed) => return None,
             Err(NoPermit::Busy) => return refuse(Status::INSUFFICIENT_RESOURCES),
         };
+        if route.waits {
+            permit.set_aside(volume.clock().now());
+        }
         let host = SmbHost {
             smb: Arc::clone(&self.smb),
             session: Arc::clone(session),
-            tree: tree_id,
+            tree,
             share,
             volume,
             accounts: Accounts(Arc::clone(self.served.snapshot())),
@@ -316,14 +289,6 @@ impl Ground {
         permit.end(carried.moved, !is_error(carried.status));
         Some(carried)
     }
-}
-
-/// A request on a tree connect.
-struct OnTree<'a> {
-    session: &'a Arc<UserSession>,
-    tree_id: u32,
-    command: Command,
-    before: Option<Result<FileId, Status>>,
 }
 
 /// Checks that a request has the body of those without fields.

@@ -1,8 +1,11 @@
 //! The sessions of one connection: few, and read by each request.
 
+use super::begin::proved;
 use super::user_session::UserSession;
 use crate::limits::SESSIONS_CONNECTION_MAX;
 use crate::sync::{Arc, Mutex, lock};
+use weir_core::Shared;
+use weir_smb::wire::{Header, Status};
 
 /// The sessions.
 #[derive(Default)]
@@ -12,6 +15,22 @@ impl Connected {
     /// The session with this id.
     pub(super) fn find(&self, id: u64) -> Option<Arc<UserSession>> {
         lock(&self.0).iter().find(|session| session.id == id && !session.has_ended()).cloned()
+    }
+
+    /// The session of a request, if its signature or its seal is that of the session
+    /// (MS-SMB2 §3.3.5.2.4, §3.3.5.2.9).
+    ///
+    /// # Errors
+    /// A [`Status`] to answer.
+    pub(super) fn proved(
+        &self,
+        header: &Header,
+        message: &Shared,
+        sealed: Option<&Arc<UserSession>>,
+    ) -> Result<Arc<UserSession>, Status> {
+        let session = self.find(header.session_id).ok_or(Status::USER_SESSION_DELETED)?;
+        proved(&session, header, message, sealed)?;
+        Ok(session)
     }
 
     /// Adds a session; false if there are as many as may be.

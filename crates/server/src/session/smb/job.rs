@@ -15,6 +15,7 @@ use weir_smb::frame;
 use weir_smb::host::Share;
 use weir_smb::limits::IO_BYTES_MAX;
 use weir_smb::ops::{self, Context};
+use weir_smb::route::Route;
 use weir_smb::wire::{Command, ErrorResponse, FileId, Header, Status};
 
 /// Bytes of a response beside its payload.
@@ -24,15 +25,13 @@ const RESPONSE_BYTES: usize = 512;
 pub(crate) struct SmbJob {
     pub(super) smb: Arc<SmbServer>,
     pub(super) session: Arc<UserSession>,
-    pub(super) tree: u32,
     pub(super) share: Arc<Share>,
     pub(super) accounts: Accounts,
     pub(super) element: Element,
     pub(super) command: Command,
     /// The file that it reads or writes.
     pub(super) file: Option<ObjectKey>,
-    /// Bytes that the response can add to its fixed part.
-    pub(super) response_bytes: u32,
+    pub(super) route: Route,
     /// The session that sealed the request.
     pub(super) sealed: Option<Arc<UserSession>>,
     pub(super) pending: Arc<Pending>,
@@ -97,11 +96,6 @@ pub(super) fn error_body(bytes: Vec<u8>, sealed: bool, status: Status, data: &[u
     bytes
 }
 
-/// Is a command for an open, and not for a name?
-pub(super) fn needs_open(command: Command) -> bool {
-    command != Command::Create
-}
-
 impl SmbJob {
     pub(super) fn header(&self) -> Header {
         self.element.header
@@ -125,6 +119,10 @@ impl SmbJob {
         self.file.as_ref()
     }
 
+    pub(in super::super) fn waits_for_others(&self) -> bool {
+        self.route.waits
+    }
+
     pub(in super::super) fn detach(&mut self) {
         let message = std::mem::replace(&mut self.element.message, Shared::from(Vec::new()));
         self.element.message = message.detach();
@@ -135,7 +133,7 @@ impl SmbJob {
     }
 
     pub(in super::super) fn reply_room(&self) -> usize {
-        RESPONSE_BYTES + usize::try_from(self.response_bytes).unwrap_or(0)
+        RESPONSE_BYTES + usize::try_from(self.route.response_bytes).unwrap_or(0)
     }
 
     pub(in super::super) fn held_bytes(&self) -> usize {
@@ -143,8 +141,8 @@ impl SmbJob {
     }
 
     pub(in super::super) fn start(self: Box<Self>, start: Start<'_>) -> (Operation, SmbUnanswered) {
-        let Self { smb, session, tree, share, accounts, element, command, sealed, pending, .. } =
-            *self;
+        let Self { smb, session, share, accounts, element, command, sealed, pending, .. } = *self;
+        let tree = element.header.tree_id();
         let rest = SmbUnanswered {
             header: element.header,
             sealed: sealed.clone(),

@@ -8,6 +8,7 @@
 //! Not here: messages, keys, and the operations themselves, which are `weir-smb`'s.
 
 mod accounts;
+mod aim;
 mod answer;
 mod begin;
 mod chain;
@@ -19,6 +20,10 @@ mod pending;
 mod pipe_open;
 mod pipes;
 mod server;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod user_session;
 mod waiter;

@@ -1,0 +1,462 @@
+//! A server, and clients of SMB that log in to it over sockets, for tests of the session layer.
+//! Requests are built by a client's encoders, sent in frames of one or more, and their responses
+//! read back. Not here: signatures and seals on the client's side.
+
+use super::super::Protocol;
+use crate::Server;
+use crate::admission::Decision;
+use crate::engine::ServedVolume;
+use crate::sync::Arc;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
+use std::time::Duration;
+use weir_catalog::{
+    Catalog, Mode, NewPool, NewUser, NewVolume, PoolChange, Protocols, SharingChange, VolumeChange,
+};
+use weir_control::ServerConfig;
+use weir_control::config::SmbSigning;
+use weir_core::testing::block_on;
+use weir_core::{Credentials, SetAttr, Store};
+use weir_crypto::Provider;
+use weir_smb::auth::{Account, Initiator, nt_hash};
+use weir_smb::wire::{
+    AccessMask, Capabilities, Chain, ChainWriter, Channel, CloseFlags, CloseRequest, Command,
+    ControlCode, CreateContexts, CreateDisposition, CreateOptions, CreateRequest, CreateResponse,
+    Dialect, FileAttributes, FileId, Header, HeaderFlags, ImpersonationLevel, InfoType, IoctlFlags,
+    IoctlRequest, LockFlags, LockRange, LockRequest, NegotiateContext, NegotiateContexts,
+    NegotiateRequest, Numbers, OplockLevel, Payload, QueryInfoFlags, QueryInfoRequest, ReadFlags,
+    ReadRequest, SecurityInformation, SecurityMode, SessionSetupFlags, SessionSetupRequest,
+    SessionSetupResponse, ShareAccess, Status, TreeConnectFlags, TreeConnectRequest, TreeOrAsync,
+    WriteFlags, WriteRequest,
+};
+
+const TIB: u64 = 1 << 40;
+/// The quota of the volume `tiny`, from which its contract follows.
+const TINY_BYTES: u64 = 1 << 20;
+const USER: &str = "ann";
+const PASSWORD: &str = "secret of ann";
+
+/// Credits that each request asks for.
+const CREDITS: u16 = 64;
+
+/// A server with the shares `tiny`, whose contract is spent by one request, and `open`, whose
+/// contract never binds, and one user.
+pub(super) struct Fixture {
+    pub(super) server: Server,
+    _directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    pub(super) fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(super) fn with(settings: impl FnOnce(&mut ServerConfig)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = ServerConfig {
+            data: directory.path().to_owned(),
+            nfs: vec!["127.0.0.1:0".parse().unwrap()],
+            smb: vec!["127.0.0.1:0".parse().unwrap()],
+            smb_signing: SmbSigning::Offered,
+            api: vec![],
+            grace_period: Duration::ZERO,
+            ..ServerConfig::default()
+        };
+        settings(&mut config);
+        {
+            let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
+            let (name, level) = ("pool".to_owned(), "standard".to_owned());
+            let pool = NewPool { name, level, size_bytes: 1000 * TIB, ..NewPool::default() };
+            catalog.create_pool(&pool, Mode::Commit).unwrap();
+            for (name, quota_bytes) in [("tiny", TINY_BYTES), ("open", 900 * TIB)] {
+                let (name, pool) = (name.to_owned(), "pool".to_owned());
+                let protocols = Protocols::new(true, true);
+                let sharing = SharingChange { protocols, ..SharingChange::default() };
+                let volume = NewVolume { name, pool, quota_bytes, sharing, ..NewVolume::default() };
+                catalog.create_volume(&volume, Mode::Commit).unwrap();
+            }
+            let (name, groups) = (USER.to_owned(), Vec::new());
+            let user = NewUser { name, uid: 1000, gid: None, groups, enabled: true };
+            catalog.create_user(&user, Mode::Commit).unwrap();
+            let hash = nt_hash(&Provider, PASSWORD).0;
+            catalog.set_password(USER, &hash, Mode::Commit).unwrap();
+        }
+        let fixture = Self { server: Server::start(&config).unwrap(), _directory: directory };
+        for volume in ["tiny", "open"] {
+            let served = fixture.volume(volume);
+            let (store, set) = (&served.store, SetAttr { mode: Some(0o777), ..SetAttr::default() });
+            block_on(store.set_attr(&store.root(), &set, None, &Credentials::ROOT)).unwrap();
+        }
+        fixture
+    }
+
+    /// A volume as it is served.
+    pub(super) fn volume(&self, name: &str) -> Arc<ServedVolume> {
+        let mut view = self.server.engine().view();
+        Arc::clone(&view.load().by_name(name).unwrap().volume)
+    }
+
+    /// A connection without a session.
+    pub(super) fn connect(&self) -> Client {
+        self.connect_from(1)
+    }
+
+    /// A connection without a session, which seems to come from the address `127.0.0.last`.
+    pub(super) fn connect_from(&self, last: u8) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let (served, mut peer) = listener.accept().unwrap();
+        peer.set_ip([127, 0, 0, last].into());
+        served.set_nonblocking(true).unwrap();
+        let engine = self.server.engine();
+        match engine.admission.enter(peer.ip()) {
+            Decision::Accept => {}
+            Decision::AcceptAndEvict(eviction) => engine.evict(&eviction),
+            Decision::RejectOrigin | Decision::Reject => panic!("the connection is refused"),
+        }
+        engine.adopt(served, peer, Protocol::Smb);
+        Client { socket, next_id: 0, session: 0, tree: 0 }
+    }
+
+    /// A connection with a session, connected to the share.
+    pub(super) fn log_in(&self, share: &str) -> Client {
+        let mut client = self.connect();
+        client.log_in();
+        client.tree(share);
+        client
+    }
+
+    /// Waits until so many requests wait at the gate of `volume`.
+    pub(super) fn until_waiting(&self, volume: &str, requests: u64) {
+        while self.live(volume).waiting != requests {
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn live(&self, volume: &str) -> weir_control::plane::VolumeLive {
+        let id = self.server.catalog().snapshot().volume_named(volume).unwrap().id;
+        self.server.plane().volume_live(id).unwrap()
+    }
+
+    /// The times that an operation of SMB was answered on `volume`.
+    pub(super) fn answered(&self, volume: &str, operation: &str) -> u64 {
+        let operations = self.live(volume).operations;
+        let is_it = |one: &&weir_control::plane::OperationCount| {
+            one.protocol == "smb" && one.operation == operation
+        };
+        operations.iter().find(is_it).map_or(0, |count| count.answered)
+    }
+
+    /// Changes a volume.
+    pub(super) fn change(&self, volume: &str, change: &VolumeChange) {
+        let catalog = self.server.catalog();
+        catalog.change_volume(volume, change, Some(0), Mode::Commit).unwrap();
+        self.server.plane().apply(catalog.snapshot()).unwrap();
+    }
+
+    /// Changes the pool of the volumes.
+    pub(super) fn change_pool(&self, change: &PoolChange) {
+        let catalog = self.server.catalog();
+        catalog.change_pool("pool", change, Mode::Commit).unwrap();
+        self.server.plane().apply(catalog.snapshot()).unwrap();
+    }
+
+    /// Gives the volume `tiny` a contract that lets everything through.
+    pub(super) fn lift(&self) {
+        self.set_quota("tiny", 90 * TIB);
+    }
+
+    /// Gives the volume `tiny` its own contract again.
+    pub(super) fn tighten(&self) {
+        self.set_quota("tiny", TINY_BYTES);
+    }
+
+    fn set_quota(&self, volume: &str, bytes: u64) {
+        let change = VolumeChange { quota_bytes: Some(bytes), ..VolumeChange::default() };
+        self.change(volume, &change);
+    }
+}
+
+/// A request: its command, and its body.
+pub(super) struct Ask {
+    pub(super) command: Command,
+    pub(super) body: Vec<u8>,
+    /// Takes session, tree connect and open over from the request before it in its frame.
+    pub(super) related: bool,
+    pub(super) charge: u16,
+}
+
+impl Ask {
+    pub(super) fn new(command: Command, encode: impl FnOnce(&mut Vec<u8>)) -> Self {
+        // Offsets in a body are counted from its header.
+        let mut body = Vec::new();
+        encode(&mut body);
+        Self { command, body, related: false, charge: 1 }
+    }
+
+    pub(super) fn related(self) -> Self {
+        Self { related: true, ..self }
+    }
+
+    pub(super) fn charge(self, charge: u16) -> Self {
+        Self { charge, ..self }
+    }
+
+    /// Opens a file for all that its user may do, or makes it, and shares it.
+    pub(super) fn open(name: &str) -> Self {
+        Self::open_as(name, CreateOptions::NON_DIRECTORY_FILE)
+    }
+
+    pub(super) fn open_as(name: &str, options: CreateOptions) -> Self {
+        let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let request = CreateRequest {
+            oplock: OplockLevel::NONE,
+            impersonation: ImpersonationLevel::IMPERSONATION,
+            desired_access: AccessMask::from_bits_retain(0x001f_01ff),
+            attributes: FileAttributes::NORMAL,
+            share_access: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
+            disposition: CreateDisposition::OpenIf,
+            options,
+            name: &name,
+            contexts: CreateContexts::default(),
+        };
+        Self::new(Command::Create, |out| request.encode(out))
+    }
+
+    pub(super) fn close(file: FileId) -> Self {
+        let request = CloseRequest { flags: CloseFlags::empty(), file };
+        Self::new(Command::Close, |out| request.encode(out))
+    }
+
+    pub(super) fn write(file: FileId, offset: u64, data: &[u8]) -> Self {
+        let request = WriteRequest {
+            offset,
+            file,
+            channel: Channel::NONE,
+            remaining_bytes: 0,
+            flags: WriteFlags::empty(),
+            data: Payload { bytes: data, at: 0 },
+        };
+        let charge = data.len().div_ceil(64 << 10).max(1);
+        let ask = Self::new(Command::Write, |out| request.encode(out));
+        ask.charge(u16::try_from(charge).unwrap())
+    }
+
+    pub(super) fn read(file: FileId, offset: u64, length: u32) -> Self {
+        let request = ReadRequest {
+            flags: ReadFlags::empty(),
+            length,
+            offset,
+            file,
+            minimum_count: 0,
+            channel: Channel::NONE,
+            remaining_bytes: 0,
+        };
+        let charge = length.div_ceil(64 << 10).max(1);
+        let ask = Self::new(Command::Read, |out| request.encode(out));
+        ask.charge(u16::try_from(charge).unwrap())
+    }
+
+    /// Copies the first `length` bytes of `source` to the front of `target`.
+    pub(super) fn copy(source: FileId, target: FileId, length: u32) -> Self {
+        let mut input = Vec::new();
+        input.extend_from_slice(&source.persistent.to_le_bytes());
+        input.extend_from_slice(&source.volatile.to_le_bytes());
+        input.extend_from_slice(&[0; 8]);
+        input.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0]);
+        input.extend_from_slice(&[0; 16]);
+        input.extend_from_slice(&length.to_le_bytes());
+        input.extend_from_slice(&[0; 4]);
+        let request = IoctlRequest {
+            code: ControlCode::SRV_COPYCHUNK_WRITE,
+            file: target,
+            input: Payload { bytes: &input, at: 0 },
+            max_input: 0,
+            output_count: 0,
+            max_output: 12,
+            flags: IoctlFlags::IS_FSCTL,
+        };
+        Self::new(Command::Ioctl, |out| request.encode(out))
+    }
+
+    /// Asks for the times and attributes of a file.
+    pub(super) fn query(file: FileId) -> Self {
+        let request = QueryInfoRequest {
+            info_type: InfoType::FILE,
+            // FileBasicInformation (MS-FSCC §2.4).
+            class: 4,
+            max_output: 64,
+            security: SecurityInformation::empty(),
+            flags: QueryInfoFlags::empty(),
+            file,
+            input: Payload { bytes: &[], at: 0 },
+        };
+        Self::new(Command::QueryInfo, |out| request.encode(out))
+    }
+
+    pub(super) fn lock(file: FileId, flags: LockFlags) -> Self {
+        Self::lock_bytes(file, 0..1, flags)
+    }
+
+    /// Locks or unlocks each of these bytes by itself.
+    pub(super) fn lock_bytes(file: FileId, bytes: Range<u64>, flags: LockFlags) -> Self {
+        let range = |offset| LockRange { offset, length: 1, flags };
+        let ranges: Vec<_> = bytes.map(range).collect();
+        Self::new(Command::Lock, |out| LockRequest::encode(0, file, &ranges, out))
+    }
+}
+
+/// A response.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) header: Header,
+    /// The message, from its header on.
+    pub(super) message: Vec<u8>,
+}
+
+impl Told {
+    pub(super) fn status(&self) -> Status {
+        self.header.status
+    }
+
+    /// The open that a CREATE made.
+    pub(super) fn file(&self) -> FileId {
+        assert_eq!(self.status(), Status::SUCCESS, "of a CREATE");
+        CreateResponse::decode(&self.message).unwrap().0.file
+    }
+}
+
+/// A client on one connection.
+pub(super) struct Client {
+    pub(super) socket: TcpStream,
+    next_id: u64,
+    session: u64,
+    tree: u32,
+}
+
+impl Client {
+    /// Sends the requests in one frame. Gives the id of the first message.
+    pub(super) fn send(&mut self, asks: &[Ask]) -> u64 {
+        let first = self.next_id;
+        let mut frame = vec![0; 4];
+        let mut writer = ChainWriter::new(&frame);
+        for ask in asks {
+            let mut flags = HeaderFlags::empty();
+            flags.set(HeaderFlags::RELATED, ask.related);
+            let header = Header {
+                credit_charge: ask.charge,
+                status: Status::SUCCESS,
+                command: Ok(ask.command),
+                credits: CREDITS,
+                flags,
+                next_command: 0,
+                message_id: self.next_id,
+                tree: TreeOrAsync::Tree(self.tree),
+                session_id: self.session,
+                signature: [0; 16],
+            };
+            self.next_id += u64::from(ask.charge);
+            writer.begin(&mut frame, &header);
+            frame.extend_from_slice(&ask.body);
+        }
+        writer.finish(&mut frame);
+        let length = u32::try_from(frame.len() - 4).unwrap();
+        frame[..4].copy_from_slice(&length.to_be_bytes());
+        self.socket.write_all(&frame).unwrap();
+        first
+    }
+
+    /// The next frame with responses; nothing if the server has closed the connection.
+    pub(super) fn receive_frame(&mut self) -> Option<Vec<Told>> {
+        let mut prefix = [0; 4];
+        self.socket.read_exact(&mut prefix).ok()?;
+        let mut frame = vec![0; usize::try_from(u32::from_be_bytes(prefix)).unwrap()];
+        self.socket.read_exact(&mut frame).ok()?;
+        let chain = Chain::decode(&frame).unwrap();
+        let told = |element: weir_smb::wire::Element| Told {
+            header: element.header,
+            message: frame[element.at].to_vec(),
+        };
+        Some(chain.iter().map(told).collect())
+    }
+
+    /// The next response that is no interim one.
+    pub(super) fn receive(&mut self) -> Told {
+        loop {
+            let mut told = self.receive_frame().expect("the connection is open");
+            assert_eq!(told.len(), 1, "responses in one frame");
+            let told = told.remove(0);
+            if told.status() != Status::PENDING {
+                return told;
+            }
+        }
+    }
+
+    /// Waits until the server has closed the connection.
+    pub(super) fn until_closed(mut self) {
+        assert!(self.receive_frame().is_none(), "the connection is closed");
+    }
+
+    /// Sends one request, and gives its response.
+    pub(super) fn ask(&mut self, ask: Ask) -> Told {
+        self.send(&[ask]);
+        self.receive()
+    }
+
+    /// Opens a file, or makes it.
+    pub(super) fn open(&mut self, name: &str) -> FileId {
+        self.ask(Ask::open(name)).file()
+    }
+
+    /// Negotiates, and logs the user in.
+    pub(super) fn log_in(&mut self) {
+        let (hash, dialect) = (1u16.to_le_bytes(), Dialect::SMB_3_1_1.0.to_le_bytes());
+        let hashes = Numbers::new(&hash);
+        let mut buffer = Vec::new();
+        let context = NegotiateContext::PreauthIntegrity { hashes, salt: &[7; 32] };
+        let request = NegotiateRequest {
+            security_mode: SecurityMode::SIGNING_ENABLED,
+            capabilities: Capabilities::LARGE_MTU,
+            client_guid: [9; 16],
+            dialects: Numbers::new(&dialect),
+            contexts: NegotiateContexts::build(&mut buffer, [context]),
+        };
+        let told = self.ask(Ask::new(Command::Negotiate, |out| request.encode(out)));
+        assert_eq!(told.status(), Status::SUCCESS);
+        let account = Account {
+            user: USER.to_owned(),
+            domain: String::new(),
+            workstation: "TEST".to_owned(),
+        };
+        let initiator = Initiator::new(account, nt_hash(&Provider, PASSWORD), true);
+        let told = self.set_up(&initiator.first());
+        assert_eq!(told.status(), Status::MORE_PROCESSING_REQUIRED);
+        self.session = told.header.session_id;
+        let challenge = SessionSetupResponse::decode(&told.message).unwrap().token;
+        let proven = initiator.prove(&Provider, challenge).unwrap();
+        assert_eq!(self.set_up(proven.token()).status(), Status::SUCCESS);
+    }
+
+    fn set_up(&mut self, token: &[u8]) -> Told {
+        let request = SessionSetupRequest {
+            flags: SessionSetupFlags::empty(),
+            security_mode: SecurityMode::SIGNING_ENABLED,
+            capabilities: Capabilities::empty(),
+            previous_session_id: 0,
+            token: Payload { bytes: token, at: 0 },
+        };
+        self.ask(Ask::new(Command::SessionSetup, |out| request.encode(out)))
+    }
+
+    /// Connects to a share, which later requests are for.
+    pub(super) fn tree(&mut self, share: &str) {
+        let path = format!(r"\\server\{share}");
+        let path: Vec<u8> = path.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let request = TreeConnectRequest { flags: TreeConnectFlags::empty(), path: &path };
+        let told = self.ask(Ask::new(Command::TreeConnect, |out| request.encode(out)));
+        assert_eq!(told.status(), Status::SUCCESS);
+        self.tree = told.header.tree_id();
+    }
+}
