@@ -78,6 +78,8 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
     let mut related: Option<Related> = None;
     let mut answers = Vec::with_capacity(elements.len());
     let mut bytes = 0;
+    // An element comes when those before it are done: their waits are no time of the server's.
+    let mut arrived = Some(ground.arrived);
     for mut element in elements {
         let is_related = element.header.flags.contains(HeaderFlags::RELATED);
         let before = match (is_related, related.take()) {
@@ -98,7 +100,7 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
         let ended = if bytes > COMPOUND_BYTES_MAX {
             ground.beyond_bound(&element)
         } else {
-            ground.carry_out(&element, from_before).await?
+            ground.carry_out(&element, from_before, arrived.take()).await?
         };
         let mut header = element.header;
         header.tree = TreeOrAsync::Tree(ended.tree_id);
@@ -154,11 +156,13 @@ impl Ground {
         }
     }
 
-    /// Carries one element out; `None` if the connection is closed.
+    /// Carries one element out, which came at `arrived`, or when those before it were done; `None`
+    /// if the connection is closed.
     async fn carry_out(
         &self,
         element: &Element,
         before: Option<Result<FileId, Status>>,
+        arrived: Option<Mono>,
     ) -> Option<Ended> {
         let Element { header, message } = element;
         let tree_id = header.tree_id();
@@ -199,7 +203,7 @@ impl Ground {
                         command => {
                             let (served, session) = (&*self.served, &session);
                             let on = OnTree { served, session, element, sealed, command, before };
-                            let on_tree = self.on_tree(on, bytes).await?;
+                            let on_tree = self.on_tree(on, arrived, bytes).await?;
                             ended.status = on_tree.status;
                             ended.bytes = on_tree.bytes;
                             ended.file = on_tree.file;
@@ -249,7 +253,12 @@ impl Ground {
     }
 
     /// Carries out a request on a volume or a pipe; `None` if the connection is closed.
-    async fn on_tree(&self, on: OnTree<'_>, bytes: Vec<u8>) -> Option<job::Carried> {
+    async fn on_tree(
+        &self,
+        on: OnTree<'_>,
+        arrived: Option<Mono>,
+        bytes: Vec<u8>,
+    ) -> Option<job::Carried> {
         let OnTree { session, element, sealed, command, .. } = on;
         let (related, tree) = (on.related(), element.header.tree_id());
         let refuse = |status| Some(job::Carried::refused(sealed, status));
@@ -264,7 +273,8 @@ impl Ground {
         };
         let Aim { volume, share, op, route, cost, file } = aim;
         let permits = Permits::new(self.connection, session.key, &self.unparked);
-        let asked = Asked { op, class: route.class, cost, arrived: self.arrived };
+        let arrived = arrived.unwrap_or_else(|| volume.clock().now());
+        let asked = Asked { op, class: route.class, cost, arrived };
         let mut permit = match permits.ask(&volume, asked, file).await {
             Ok(permit) => permit,
             Err(NoPermit::Closed) => return None,

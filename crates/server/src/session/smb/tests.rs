@@ -56,3 +56,31 @@ fn no_wait_for_others_is_counted_as_time_of_the_store() {
     let after = volume.read(volume.clock().now()).unwrap();
     assert_eq!(after.delivered.operations - before.delivered.operations, 2);
 }
+
+/// The time in which an element waits for its contract is no time of the elements after it: a
+/// client could otherwise have the server blamed.
+#[test]
+fn an_element_of_a_compound_comes_when_those_before_it_are_done() {
+    let fixture = Fixture::start();
+    let mut client = fixture.log_in("tiny");
+    let file = client.open("file");
+    assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
+    // A busy machine makes the second element wait too: what counts is that it can be less.
+    for seconds in 1..10 {
+        let before = fixture.live("tiny");
+        client.send(&[Ask::write(file, 0, &[1; 512]), Ask::write(file, 0, &[2; 512])]);
+        fixture.until_waiting("tiny", 1);
+        std::thread::sleep(Duration::from_secs(seconds));
+        fixture.lift();
+        assert_eq!(client.receive_frame().unwrap().len(), 2);
+        let after = fixture.live("tiny");
+        let waited = after.wait_nanos - before.wait_nanos;
+        assert!(waited >= seconds * 1_000_000_000, "{waited} ns");
+        if after.processing_nanos - before.processing_nanos < waited {
+            return;
+        }
+        fixture.tighten();
+        assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
+    }
+    panic!("the second element counts the wait of the first as the server's time");
+}
