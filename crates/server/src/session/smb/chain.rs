@@ -59,17 +59,34 @@ struct Ended {
     file: Option<FileId>,
 }
 
-/// Bytes that the elements of a frame hold while it is carried out.
+/// Bytes that the elements of a frame hold while it is carried out: all of them themselves, and one
+/// at a time what its operation holds beside.
 pub(super) fn held_bytes(elements: &[Element]) -> usize {
-    elements.iter().map(bytes_of).sum::<usize>().min(COMPOUND_BYTES_MAX)
+    let (mut sum, mut beside) = (0, 0);
+    for element in elements {
+        let bytes = bytes_of(element);
+        sum += bytes.lasting;
+        beside = beside.max(bytes.beside);
+    }
+    sum.min(COMPOUND_BYTES_MAX) + beside
 }
 
-/// Bytes of an element and of the largest response to it.
-fn bytes_of(element: &Element) -> usize {
-    let Ok(command) = element.header.command else { return element.message.len() };
-    let route = Route::of(command, &element.header, &element.message);
-    let response = route.map_or(0, |route| route.response_bytes);
-    element.message.len() + usize::try_from(response).unwrap_or(0)
+/// Bytes that an element may hold.
+struct BytesOf {
+    /// Those of the element, and of the largest response to it: until the frame is answered.
+    lasting: usize,
+    /// Those that its operation holds beside.
+    beside: usize,
+}
+
+fn bytes_of(element: &Element) -> BytesOf {
+    let Element { header, message } = element;
+    let route = header.command.ok().and_then(|one| Route::of(one, header, message).ok());
+    let bytes = |of: fn(Route) -> u32| route.map_or(0, |route| of(route) as usize);
+    BytesOf {
+        lasting: message.len() + bytes(|route| route.response_bytes),
+        beside: bytes(|route| route.held_bytes),
+    }
 }
 
 /// Carries out the elements of a frame. Gives the frame that answers them; nothing if the
@@ -96,7 +113,7 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
             element.header.tree = TreeOrAsync::Tree(before.tree_id);
         }
         let from_before = before.and_then(|before| before.file);
-        bytes += bytes_of(&element);
+        bytes += bytes_of(&element).lasting;
         let ended = if bytes > COMPOUND_BYTES_MAX {
             ground.beyond_bound(&element)
         } else {

@@ -137,7 +137,8 @@ impl SmbJob {
     }
 
     pub(in super::super) fn held_bytes(&self) -> usize {
-        self.reply_room() + self.element.message.len()
+        let beside = usize::try_from(self.route.held_bytes).unwrap_or(0);
+        self.reply_room() + beside + self.element.message.len()
     }
 
     pub(in super::super) fn start(self: Box<Self>, start: Start<'_>) -> (Operation, SmbUnanswered) {

@@ -1,12 +1,13 @@
 //! The session layer from sockets to the counters of volumes.
 
 use super::testing::{Ask, Fixture};
+use crate::limits::REPLY_BYTES_MAX;
 use std::time::Duration;
 use weir_catalog::{PoolChange, TermsChange, VolumeChange};
 use weir_core::Clock;
 use weir_qos::Iops;
 use weir_qos::contract::Qos;
-use weir_smb::wire::{LockFlags, Status};
+use weir_smb::wire::{Command, Empty, FileId, LockFlags, Status};
 
 #[test]
 fn where_there_are_bursts_every_request_of_smb_counts_alone_and_in_a_compound() {
@@ -83,4 +84,49 @@ fn an_element_of_a_compound_comes_when_those_before_it_are_done() {
         assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
     }
     panic!("the second element counts the wait of the first as the server's time");
+}
+
+/// Each copy holds its chunk while it waits for the contract: so many begin as hold the bytes that
+/// a connection may, alone and in compounds.
+#[test]
+fn copies_that_wait_for_their_contract_hold_what_a_connection_may() {
+    const CHUNK: u32 = 1 << 20;
+    const COPIES: usize = 16;
+    for compound in [false, true] {
+        let fixture = Fixture::start();
+        let mut client = fixture.log_in("open");
+        let (source, target) = (client.open("source"), client.open("target"));
+        let data = vec![7; CHUNK as usize];
+        assert_eq!(client.ask(Ask::write(source, 0, &data)).status(), Status::SUCCESS);
+        let slow = TermsChange { ceiling_iops: Some(Some(Iops(1))), ..TermsChange::default() };
+        fixture.change("open", &VolumeChange { terms: slow, ..VolumeChange::default() });
+        let copy = || Ask::copy(source, target, CHUNK);
+        for _ in 0..COPIES {
+            match compound {
+                false => client.send(&[copy()]),
+                true => client.send(&[copy(), Ask::close(FileId::default())]),
+            };
+        }
+        client.send(&[Ask::new(Command::Echo, |out| Empty.encode(out))]);
+        let freed = TermsChange { ceiling_iops: Some(None), ..TermsChange::default() };
+        let most = REPLY_BYTES_MAX.div_ceil(CHUNK as usize);
+        while fixture.live("open").waiting < most as u64 {
+            std::thread::yield_now();
+        }
+        fixture.change("open", &VolumeChange { terms: freed, ..VolumeChange::default() });
+        let mut before = 0;
+        loop {
+            let told = client.receive_frame().unwrap();
+            match told[0].header.command {
+                Ok(Command::Echo) => break,
+                _ if told[0].status() == Status::PENDING => {}
+                _ => {
+                    assert_eq!(told[0].status(), Status::SUCCESS);
+                    before += 1;
+                }
+            }
+        }
+        // The last ones hold no more than the bound, so the ECHO may be answered before them.
+        assert!(before >= COPIES - most, "{before} copies were done before the ECHO was read");
+    }
 }
