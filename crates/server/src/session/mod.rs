@@ -136,6 +136,8 @@ pub(crate) enum Prepared {
     Reply(Vec<u8>),
     /// Nothing is to be sent.
     Nothing,
+    /// The answer cannot be sent: the connection is closed.
+    Broken,
 }
 
 impl Prepared {
@@ -160,8 +162,9 @@ pub(crate) struct Start<'a> {
 /// The result of an operation.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The complete reply, with its framing.
-    pub(crate) reply: Vec<u8>,
+    /// The complete reply, with its framing. `None`: it cannot be sent, and the connection is
+    /// closed.
+    pub(crate) reply: Option<Vec<u8>>,
     /// Payload that a READ or WRITE moved, in bytes; 0 on failure.
     pub(crate) moved: u64,
     pub(crate) ok: bool,
@@ -319,13 +322,14 @@ impl Session {
         }
     }
 
-    /// The records that the session sends because its alarm is due.
-    pub(crate) fn ring(&mut self, now: Mono) -> Vec<Vec<u8>> {
+    /// The records that the session sends because its alarm is due. `None`: they cannot be sent, and
+    /// the connection is closed.
+    pub(crate) fn ring(&mut self, now: Mono) -> Option<Vec<Vec<u8>>> {
         match self {
-            Self::Rpc(_) => Vec::new(),
+            Self::Rpc(_) => Some(Vec::new()),
             Self::Smb(session) => session.ring(now),
             #[cfg(test)]
-            Self::Toy(_) => Vec::new(),
+            Self::Toy(_) => Some(Vec::new()),
         }
     }
 
@@ -443,13 +447,13 @@ impl Job {
     }
 
     /// The reply to a request that is not carried out because the server has no room for it: the
-    /// client is to send it again later.
-    pub(crate) fn busy(&self) -> Vec<u8> {
+    /// client is to send it again later. `None`: it cannot be sent, and the connection is closed.
+    pub(crate) fn busy(&self) -> Option<Vec<u8>> {
         match self {
-            Self::Rpc(job) => job.busy(),
+            Self::Rpc(job) => Some(job.busy()),
             Self::Smb(job) => job.busy(),
             #[cfg(test)]
-            Self::Toy(_) => b"error busy\n".to_vec(),
+            Self::Toy(_) => Some(b"error busy\n".to_vec()),
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) struct Conn {
     pub(super) interest: EventFlags,
     /// The connection is on the worker's list of connections to tidy.
     pub(super) dirty: bool,
+    /// A reply cannot be sent, so that the connection has to be closed.
+    pub(super) broken: bool,
     /// All requests were answered and the peer was told that no more comes.
     pub(super) half_closed: bool,
 }
@@ -73,6 +75,7 @@ impl Conn {
             alarm: None,
             interest: EventFlags::IN,
             dirty: false,
+            broken: false,
             half_closed: false,
         }
     }

@@ -380,6 +380,9 @@ impl Worker {
     /// wait for that, and tells epoll which events to watch for.
     fn tidy(epoll: &OwnedFd, state: &mut WorkerState, conn: &mut Conn) -> Result<(), Close> {
         conn.dirty = false;
+        if conn.broken {
+            return Err(Close);
+        }
         loop {
             state.flush(conn)?;
             if conn.receiver.taking == Taking::AtBound && state.may_take(conn) {

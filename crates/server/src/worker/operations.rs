@@ -49,6 +49,7 @@ impl WorkerState {
             Prepared::Admit(request) => self.admit(conn, request),
             Prepared::Reply(reply) => conn.send.push(reply, &mut self.buffers),
             Prepared::Nothing => {}
+            Prepared::Broken => conn.broken = true,
             Prepared::Refuse(mut request, reply) => {
                 // Else another connection of the client sent it too, and its turn came first.
                 if request.job.begin() {
@@ -123,15 +124,23 @@ impl WorkerState {
             GateEntry::Request(mut request) => {
                 // Else another connection of the client sent it too, and its turn came first.
                 if request.job.begin() {
-                    let reply = request.job.busy();
-                    let Request { connection, volume, job, .. } = request;
-                    self.answer_others(&volume, connection, job.refused(), &reply);
-                    conn.send.push(reply, &mut self.buffers);
+                    self.answer_busy(conn, request);
                 }
             }
             GateEntry::Part(part) => part.refused(),
         }
         self.poll_after_take_back(&gate);
+    }
+
+    /// Tells the client of a request that there is no room for it.
+    fn answer_busy(&mut self, conn: &mut Conn, request: Request) {
+        let Some(reply) = request.job.busy() else {
+            conn.broken = true;
+            return self.mark(conn);
+        };
+        let Request { connection, volume, job, .. } = request;
+        self.answer_others(&volume, connection, job.refused(), &reply);
+        conn.send.push(reply, &mut self.buffers);
     }
 
     /// Polls a gate where a request that is not carried out was charged for a moment. Because of
@@ -190,6 +199,13 @@ impl WorkerState {
         if settled.poll {
             self.gates.poll(Arc::clone(&settled.volume.gate), self.now);
         }
+        let Some(reply) = reply else {
+            if let Some(conn) = conn {
+                conn.broken = true;
+                self.mark(conn);
+            }
+            return;
+        };
         self.answer_others(&settled.volume, connection, rest, &reply);
         drop(in_flight);
         if let Some(conn) = conn {

@@ -286,8 +286,11 @@ impl WorkerState {
             return;
         }
         conn.alarm = None;
-        for record in conn.session.ring(self.now) {
-            conn.send.push(record, &mut self.buffers);
+        match conn.session.ring(self.now) {
+            Some(records) => {
+                records.into_iter().for_each(|record| conn.send.push(record, &mut self.buffers));
+            }
+            None => conn.broken = true,
         }
         self.mark(conn);
         self.set_alarm(conn);

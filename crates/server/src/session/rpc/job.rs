@@ -132,7 +132,7 @@ impl RpcUnanswered {
 
 impl From<Served> for Outcome {
     fn from(Served { reply, moved, status }: Served) -> Self {
-        Self { reply, moved, ok: status == Status::OK }
+        Self { reply: Some(reply), moved, ok: status == Status::OK }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::pending::Pending;
 use super::user_session::UserSession;
 use crate::sync::Arc;
+use std::net::IpAddr;
 use weir_crypto::Provider;
 use weir_smb::crypto::{CryptoError, SealKeys};
 use weir_smb::frame::{self, Response};
@@ -80,6 +81,20 @@ pub(super) fn frame_of(
         key: signer.as_ref().map(|session| &session.signing),
     });
     frame::finish(responses.collect(), seal(sealed))
+}
+
+/// The frame of these answers to `peer`. `None`, with a log line: nothing may be sent, and the
+/// connection must end.
+pub(super) fn sendable(
+    answers: Vec<Answer>,
+    sealed: Option<&Arc<UserSession>>,
+    peer: IpAddr,
+) -> Option<Vec<u8>> {
+    let frame = frame_of(answers, sealed);
+    let log = |error: &CryptoError| {
+        tracing::warn!(%peer, %error, "connection closed: a response of SMB cannot be protected");
+    };
+    frame.inspect_err(log).ok()
 }
 
 /// The interim response to a request that waits (MS-SMB2 §3.3.4.2). It is never signed.

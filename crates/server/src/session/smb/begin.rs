@@ -201,7 +201,9 @@ impl SmbSession {
             sealed,
         };
         let holds = chain::held_bytes(&elements);
-        let reply = async move { Prepared::of(chain::run(ground, elements).await) };
+        let reply = async move {
+            chain::run(ground, elements).await.map_or(Prepared::Broken, Prepared::Reply)
+        };
         Begun::Await { reply: Box::pin(reply), holds }
     }
 

@@ -3,7 +3,7 @@
 
 use super::accounts::Accounts;
 use super::aim::{Aim, OnTree, Target};
-use super::answer::{Answer, frame_of};
+use super::answer::{Answer, sendable};
 use super::begin::Element;
 use super::connected::Connected;
 use super::host::SmbHost;
@@ -90,7 +90,7 @@ fn bytes_of(element: &Element) -> BytesOf {
 }
 
 /// Carries out the elements of a frame. Gives the frame that answers them; nothing if the
-/// connection is closed meanwhile or cannot be answered.
+/// connection is closed meanwhile, or has to be because it cannot be answered.
 pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8>> {
     let mut related: Option<Related> = None;
     let mut answers = Vec::with_capacity(elements.len());
@@ -130,13 +130,7 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
         });
         answers.push(Answer::new(&header, ended.status, ended.bytes, session));
     }
-    match frame_of(answers, ground.sealed.as_ref()) {
-        Ok(frame) => Some(frame),
-        Err(error) => {
-            tracing::warn!(peer = %ground.peer, %error, "a response of SMB cannot be sent");
-            None
-        }
-    }
+    sendable(answers, ground.sealed.as_ref(), ground.peer)
 }
 
 /// The open that an element hands on to the next one. A failed CREATE hands on its status. Any

@@ -2,7 +2,7 @@
 
 use super::super::{Operation, Outcome, Start};
 use super::accounts::Accounts;
-use super::answer::{Answer, frame_of};
+use super::answer::{Answer, sendable};
 use super::begin::Element;
 use super::chain::is_error;
 use super::host::SmbHost;
@@ -161,21 +161,18 @@ impl SmbJob {
             let Carried { status, bytes, moved, .. } = carried;
             let answer = Answer::new(&element.header, status, bytes, Some(&host.session));
             let answer = answer.after(&host.pending);
-            let reply = frame_of(vec![answer], sealed.as_ref()).unwrap_or_else(|error| {
-                tracing::warn!(peer = %host.session.peer, %error, "a response of SMB cannot be sent");
-                Vec::new()
-            });
+            let reply = sendable(vec![answer], sealed.as_ref(), host.session.peer);
             Outcome { reply, moved, ok: !is_error(status) }
         }));
         (operation, rest)
     }
 
     /// The answer to a request for which there is no room.
-    pub(in super::super) fn busy(&self) -> Vec<u8> {
+    pub(in super::super) fn busy(&self) -> Option<Vec<u8>> {
         let (sealed, status) = (self.sealed.as_ref(), Status::INSUFFICIENT_RESOURCES);
         let header = &self.element.header;
         let answer = Answer::error(header, status, sealed.is_some(), Some(&self.session));
-        frame_of(vec![answer.after(&self.pending)], sealed).unwrap_or_default()
+        sendable(vec![answer.after(&self.pending)], sealed, self.session.peer)
     }
 
     pub(in super::super) fn refused(self) -> SmbUnanswered {

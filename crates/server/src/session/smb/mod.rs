@@ -142,13 +142,13 @@ impl SmbSession {
     }
 
     /// See [`super::Session::ring`].
-    pub(super) fn ring(&mut self, now: Mono) -> Vec<Vec<u8>> {
+    pub(super) fn ring(&mut self, now: Mono) -> Option<Vec<Vec<u8>>> {
         let due = self.delayed.extract_if(.., |delayed| delayed.at <= now);
         let mut records: Vec<Vec<u8>> = due.map(|delayed| delayed.record).collect();
         for Interim { header, async_id, sealed } in self.pending.due(now) {
-            records.extend(answer::interim(&header, async_id, sealed.as_ref()).ok());
+            records.push(answer::interim(&header, async_id, sealed.as_ref()).ok()?);
         }
-        records
+        Some(records)
     }
 
     /// See [`super::Session::close`]: ends the sessions of the connection. Gives what is left to be

@@ -9,6 +9,7 @@ pub(super) enum Command {
     Open { volume: String, name: String },
     Read { handle: usize, offset: u64, count: u32 },
     Write { handle: usize, offset: u64, text: String },
+    Break { handle: usize },
     Lock { handle: usize },
     Unlock { handle: usize },
 }
@@ -31,6 +32,7 @@ impl Command {
                 offset: offset.parse().ok()?,
                 text: (*text).to_owned(),
             },
+            ["break", handle] => Self::Break { handle: handle.parse().ok()? },
             ["lock", handle] => Self::Lock { handle: handle.parse().ok()? },
             ["unlock", handle] => Self::Unlock { handle: handle.parse().ok()? },
             _ => return None,
@@ -43,6 +45,7 @@ impl Command {
             Self::Open { .. } => None,
             Self::Read { handle, .. }
             | Self::Write { handle, .. }
+            | Self::Break { handle }
             | Self::Lock { handle }
             | Self::Unlock { handle } => Some(*handle),
         }
@@ -51,7 +54,7 @@ impl Command {
     pub(super) fn op(&self) -> OpName {
         match self {
             Self::Open { .. } => OpName::TOY_OPEN,
-            Self::Read { .. } => OpName::TOY_READ,
+            Self::Read { .. } | Self::Break { .. } => OpName::TOY_READ,
             Self::Write { .. } => OpName::TOY_WRITE,
             Self::Lock { .. } => OpName::TOY_LOCK,
             Self::Unlock { .. } => OpName::TOY_UNLOCK,
@@ -61,7 +64,9 @@ impl Command {
     /// The most that the command can use of a contract.
     pub(super) fn cost(&self) -> Cost {
         match self {
-            Self::Open { .. } | Self::Lock { .. } | Self::Unlock { .. } => Cost::ZERO,
+            Self::Open { .. } | Self::Break { .. } | Self::Lock { .. } | Self::Unlock { .. } => {
+                Cost::ZERO
+            }
             Self::Read { count, .. } => Cost::of((*count).into()),
             Self::Write { text, .. } => Cost::of(text.len() as u64),
         }

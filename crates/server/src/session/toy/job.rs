@@ -67,7 +67,12 @@ impl ToyJob {
                 }
             }
             all.text.push('\n');
-            Outcome { reply: all.text.into_bytes(), moved: all.moved, ok: all.ok }
+            let broken = matches!(
+                self.elements.as_slice(),
+                [Element { command: Command::Break { .. }, .. }]
+            );
+            let reply = (!broken).then(|| all.text.into_bytes());
+            Outcome { reply, moved: all.moved, ok: all.ok }
         }))
     }
 }
@@ -135,6 +140,7 @@ impl Element {
                 let done = store.write(&object, *offset, data, Stability::Unstable).await?;
                 Ok((done.count.to_string(), done.count.into()))
             }
+            Command::Break { .. } => Ok((String::new(), 0)),
             Command::Lock { handle } => Ok((job.locks.lock(&self.volume, key, *handle), 0)),
             Command::Unlock { .. } => {
                 job.locks.unlock(&self.volume, key);

@@ -7,6 +7,7 @@
 //! | `open VOLUME NAME` | `ok HANDLE` |
 //! | `read HANDLE OFFSET COUNT` | `ok TEXT` |
 //! | `write HANDLE OFFSET TEXT` | `ok COUNT` |
+//! | `break HANDLE` | none: it cannot be sent, and the connection is closed |
 //! | `lock HANDLE` | `ok granted`, or `ok waits`, and later the server's call |
 //! | `unlock HANDLE` | `ok unlocked` |
 //! | `A; B; …` (a chain) | the replies, joined in the same way |

@@ -151,6 +151,16 @@ fn a_chain_whose_connection_closes_leaves_the_gate() {
     fixture.server.stop().unwrap();
 }
 
+#[test]
+fn a_connection_whose_request_cannot_be_answered_is_closed() {
+    let fixture = Fixture::start();
+    let mut client = fixture.connect();
+    assert_eq!(client.ask("open open file"), "ok 0");
+    client.send("break 0");
+    assert_eq!(client.receive(), "", "the connection is closed");
+    assert_eq!(fixture.connect().ask("open open file"), "ok 0", "others go on");
+}
+
 /// A chain holds all the room of its connection for replies, so that a request before it is stalled
 /// at the gate where the chain's second command waits.
 #[test]
