@@ -2,7 +2,7 @@
 //! cannot keep others out.
 
 use crate::limits::CONNECTIONS_OVER_MAX;
-use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, lock};
 use std::net::IpAddr;
 pub(crate) use weir_core::Origin;
 use weir_core::origin::Counts;
@@ -12,10 +12,27 @@ use weir_core::origin::Counts;
 pub(crate) struct Eviction {
     /// The origin that loses a connection.
     pub(crate) origin: Origin,
+    /// Connections whose end costs their clients opens and locks may be closed too.
+    pub(crate) takes_state: bool,
     claimed: AtomicBool,
+    /// Workers that have no connection to close.
+    unable: AtomicUsize,
 }
 
 impl Eviction {
+    /// The request to close a connection of `origin`.
+    fn new(origin: Origin, takes_state: bool) -> Arc<Self> {
+        let (claimed, unable) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Arc::new(Self { origin, takes_state, claimed, unable })
+    }
+
+    /// A worker has no connection to close. Once none of all `workers` has, this gives the request
+    /// to close one that holds state: the last resort.
+    pub(crate) fn unable(&self, workers: usize) -> Option<Arc<Self>> {
+        let all = self.unable.fetch_add(1, Ordering::AcqRel) + 1 == workers;
+        (all && !self.takes_state).then(|| Self::new(self.origin, true))
+    }
+
     /// True for the first worker that calls it: close a connection.
     pub(crate) fn claim(&self) -> bool {
         !self.claimed.swap(true, Ordering::Relaxed)
@@ -66,8 +83,7 @@ impl Admission {
                 Some((greedy, count))
                     if count > own + 1 && counts.total() < self.most + CONNECTIONS_OVER_MAX =>
                 {
-                    let eviction = Eviction { origin: greedy, claimed: AtomicBool::new(false) };
-                    decision = Decision::AcceptAndEvict(Arc::new(eviction));
+                    decision = Decision::AcceptAndEvict(Eviction::new(greedy, false));
                 }
                 _ => return Decision::Reject,
             }

@@ -182,6 +182,11 @@ impl Engine {
         }
     }
 
+    /// The number of workers.
+    pub(crate) fn worker_count(&self) -> usize {
+        self.workers.count()
+    }
+
     /// Has one idle connection closed.
     pub(crate) fn evict(&self, eviction: &Arc<Eviction>) {
         self.workers.post_all(|| Message::Evict(Arc::clone(eviction)));

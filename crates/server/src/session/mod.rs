@@ -312,6 +312,16 @@ impl Session {
         }
     }
 
+    /// Does the client lose anything with the connection, although no request is under way?
+    pub(crate) fn holds_state(&self) -> bool {
+        match self {
+            Self::Rpc(_) => false,
+            Self::Smb(session) => session.holds_state(),
+            #[cfg(test)]
+            Self::Toy(_) => false,
+        }
+    }
+
     /// Time at which the session wants to [act](Self::ring) although its client sends nothing.
     pub(crate) fn alarm(&self) -> Option<Mono> {
         match self {

@@ -494,15 +494,30 @@ impl Worker {
         }
     }
 
-    /// Closes the connection of an origin that was idle the longest, to make room for another.
+    /// Closes the connection of an origin that was idle the longest, to make room for another. One
+    /// whose client would lose opens and locks with it is closed only if there is no other.
     fn evict(&mut self, eviction: &Eviction) {
-        let of_origin = |conn: &Conn| Origin::of(conn.peer) == eviction.origin && conn.is_idle();
-        let idle = self.conns.iter().filter(|(_, conn)| of_origin(conn));
-        let longest = idle.min_by_key(|(_, conn)| conn.active).map(|(_, conn)| conn.id.token);
-        if let Some(token) = longest
-            && eviction.claim()
-        {
+        let may_go = |conn: &Conn| {
+            let of_origin = Origin::of(conn.peer) == eviction.origin;
+            of_origin && conn.is_idle() && (eviction.takes_state || !conn.session.holds_state())
+        };
+        let idle = self.conns.iter().map(|(_, conn)| conn).filter(|conn| may_go(conn));
+        let longest = idle.min_by_key(|conn| conn.active);
+        let Some((token, peer)) = longest.map(|conn| (conn.id.token, conn.peer)) else {
+            let engine = &self.state.engine;
+            if let Some(last_resort) = eviction.unable(engine.worker_count()) {
+                engine.evict(&last_resort);
+            }
+            return;
+        };
+        if eviction.claim() {
             self.state.engine.counters.shed();
+            if eviction.takes_state {
+                tracing::warn!(
+                    %peer,
+                    "an idle connection with open files was closed, since connections_max is reached"
+                );
+            }
             self.close(token);
         }
     }

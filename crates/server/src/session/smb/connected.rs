@@ -44,6 +44,11 @@ impl Connected {
         fits
     }
 
+    /// Has any of them a file open?
+    pub(super) fn hold_opens(&self) -> bool {
+        lock(&self.0).iter().any(|session| session.holds_opens())
+    }
+
     /// Takes all sessions out.
     pub(super) fn take_all(&self) -> Vec<Arc<UserSession>> {
         std::mem::take(&mut *lock(&self.0))

@@ -135,6 +135,11 @@ impl SmbSession {
         self.pending.add(rest.header, rest.sealed.clone(), &rest.pending, false, now);
     }
 
+    /// See [`super::Session::holds_state`].
+    pub(super) fn holds_state(&self) -> bool {
+        self.sessions.hold_opens()
+    }
+
     /// See [`super::Session::alarm`].
     pub(super) fn alarm(&self) -> Option<Mono> {
         let delayed = self.delayed.iter().map(|delayed| delayed.at).min();

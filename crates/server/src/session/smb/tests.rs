@@ -1,6 +1,6 @@
 //! The session layer from sockets to the counters of volumes.
 
-use super::testing::{Ask, Fixture};
+use super::testing::{Ask, Client, Fixture};
 use crate::limits::REPLY_BYTES_MAX;
 use std::time::Duration;
 use weir_catalog::{PoolChange, TermsChange, VolumeChange};
@@ -128,5 +128,29 @@ fn copies_that_wait_for_their_contract_hold_what_a_connection_may() {
         }
         // The last ones hold no more than the bound, so the ECHO may be answered before them.
         assert!(before >= COPIES - most, "{before} copies were done before the ECHO was read");
+    }
+}
+
+/// A connection with open files makes room only where no other can.
+#[test]
+fn of_idle_connections_those_without_open_files_make_room() {
+    for workers in [1, 3] {
+        let fixture = Fixture::with(|config| {
+            config.workers = workers;
+            config.connections_max = 16;
+        });
+        let (mut first, mut second) = (fixture.log_in("open"), fixture.log_in("open"));
+        let (one, two) = (first.open("one"), second.open("two"));
+        let idle: Vec<_> = (2..16).map(|_| fixture.connect()).collect();
+        let _others: Vec<_> = (2..16).map(|last| fixture.connect_from(last)).collect();
+        idle.into_iter().for_each(Client::until_closed);
+        assert_eq!(second.ask(Ask::query(two)).status(), Status::SUCCESS);
+        assert_eq!(first.ask(Ask::query(one)).status(), Status::SUCCESS);
+        let _newcomer = fixture.connect_from(99);
+        // The last resort: of one worker's connections, the one that was idle the longest.
+        if workers == 1 {
+            second.until_closed();
+            assert_eq!(first.ask(Ask::query(one)).status(), Status::SUCCESS);
+        }
     }
 }

@@ -215,6 +215,11 @@ impl UserSession {
         lock(&self.held).pipes.remove(&id.volatile)
     }
 
+    /// Are there opens of files?
+    pub(super) fn holds_opens(&self) -> bool {
+        !lock(&self.held).files.is_empty()
+    }
+
     /// The opens of files.
     pub(super) fn opens(&self) -> Vec<Arc<FileOpen>> {
         lock(&self.held).files.values().cloned().collect()
