@@ -12,7 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The queue of a thread. The thread and all that send to it share it.
 pub(crate) struct Inbox<M> {
-    queue: Mutex<Vec<M>>,
+    /// `None` once the thread has left.
+    queue: Mutex<Option<Vec<M>>>,
     signalled: AtomicBool,
     event: OwnedFd,
 }
@@ -24,13 +25,16 @@ impl<M> Inbox<M> {
     /// The kernel gives no eventfd.
     pub(crate) fn new() -> std::io::Result<Arc<Self>> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let (queue, signalled) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+        let (queue, signalled) = (Mutex::new(Some(Vec::new())), AtomicBool::new(false));
         Ok(Arc::new(Self { queue, signalled, event }))
     }
 
-    /// Queues `message` and ends the thread's sleep.
+    /// Queues `message` and ends the thread's sleep. Drops it if the thread has left.
     pub(crate) fn post(&self, message: M) {
-        lock(&self.queue).push(message);
+        match &mut *lock(&self.queue) {
+            Some(queue) => queue.push(message),
+            None => return,
+        }
         if !self.signalled.swap(true, Ordering::AcqRel) {
             // An eventfd refuses only where its counter is full, and then it is readable already.
             let _full = rustix::io::write(&self.event, &1u64.to_ne_bytes());
@@ -44,7 +48,15 @@ impl<M> Inbox<M> {
         let _empty = rustix::io::read(&self.event, &mut counter);
         // Cleared before the queue is taken: what is posted after the swap signals again.
         self.signalled.store(false, Ordering::Release);
-        std::mem::swap(&mut *lock(&self.queue), into);
+        if let Some(queue) = &mut *lock(&self.queue) {
+            std::mem::swap(queue, into);
+        }
+    }
+
+    /// The thread leaves: drops everything queued, and what is posted from now on.
+    pub(crate) fn close(&self) {
+        let left = lock(&self.queue).take();
+        drop(left);
     }
 }
 
@@ -68,5 +80,18 @@ mod tests {
             inbox.take(&mut got);
             assert_eq!(std::mem::take(&mut got), [round, round + 10]);
         }
+    }
+
+    #[test]
+    fn messages_to_a_thread_that_has_left_are_dropped() {
+        let inbox = Inbox::new().unwrap();
+        let message = Arc::new(());
+        inbox.post(Arc::clone(&message));
+        inbox.close();
+        inbox.post(Arc::clone(&message));
+        assert_eq!(Arc::strong_count(&message), 1);
+        let mut got = Vec::new();
+        inbox.take(&mut got);
+        assert!(got.is_empty());
     }
 }

@@ -322,6 +322,16 @@ impl Session {
         }
     }
 
+    /// The server stops: ends the waits for other clients, now and from now on.
+    pub(crate) fn drain(&mut self) {
+        match self {
+            Self::Rpc(_) => {}
+            Self::Smb(session) => session.drain(),
+            #[cfg(test)]
+            Self::Toy(_) => {}
+        }
+    }
+
     /// Time at which the session wants to [act](Self::ring) although its client sends nothing.
     pub(crate) fn alarm(&self) -> Option<Mono> {
         match self {

@@ -140,8 +140,24 @@ impl Worker {
         while !self.finished() {
             self.round(&mut events)?;
         }
+        self.end_sessions(&mut events)?;
         if self.state.under_way() > 0 {
             self.state.engine.left_unfinished();
+        }
+        // A lock of another worker waits for nothing here any more.
+        self.state.inbox.close();
+        Ok(())
+    }
+
+    /// Closes the connections that are left, and does what their sessions leave to be done: opens
+    /// are closed, and files deleted that are to be.
+    fn end_sessions(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
+        let left: Vec<u64> = self.conns.iter().map(|(_, conn)| conn.id.token).collect();
+        left.into_iter().for_each(|token| self.close(token));
+        let until = self.state.now + Duration::from_secs(LINGER_SECONDS);
+        self.drain_until = Some(until);
+        while self.state.under_way() > 0 && self.state.now < until {
+            self.round(events)?;
         }
         Ok(())
     }
@@ -636,6 +652,7 @@ impl Worker {
                 conn.receiver.taking = Taking::All;
             }
             conn.take_no_more();
+            conn.session.drain();
             self.state.mark(conn);
         }
     }

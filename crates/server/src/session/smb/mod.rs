@@ -140,6 +140,11 @@ impl SmbSession {
         self.sessions.hold_opens()
     }
 
+    /// See [`super::Session::drain`].
+    pub(super) fn drain(&mut self) {
+        self.pending.drain();
+    }
+
     /// See [`super::Session::alarm`].
     pub(super) fn alarm(&self) -> Option<Mono> {
         let delayed = self.delayed.iter().map(|delayed| delayed.at).min();

@@ -87,7 +87,11 @@ pub(super) struct Interim {
 
 /// The requests of one connection that wait, in the order in which they began to.
 #[derive(Default)]
-pub(super) struct PendingList(Vec<Entry>);
+pub(super) struct PendingList {
+    entries: Vec<Entry>,
+    /// The server stops: no request waits for other clients any more.
+    draining: bool,
+}
 
 impl PendingList {
     /// A request waits since `now`; `parked` at the gate of its volume, or within its operation.
@@ -99,28 +103,39 @@ impl PendingList {
         parked: bool,
         now: Mono,
     ) {
-        self.0.retain(|entry| !entry.pending.is_answered());
-        match self.0.iter_mut().find(|entry| Arc::ptr_eq(&entry.pending, pending)) {
+        if self.draining && !parked {
+            pending.cancel();
+        }
+        self.entries.retain(|entry| !entry.pending.is_answered());
+        match self.entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.pending, pending)) {
             // It waited at its gate, and now waits for something else.
             Some(entry) => entry.parked = parked,
             None => {
                 let pending = Arc::clone(pending);
-                self.0.push(Entry { since: now, header, sealed, pending, parked });
+                self.entries.push(Entry { since: now, header, sealed, pending, parked });
             }
         }
+    }
+
+    /// Cancels the waits within operations, now and from now on.
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        let within = self.entries.iter().filter(|entry| !entry.parked);
+        within.for_each(|entry| entry.pending.cancel());
     }
 
     /// Time of the next interim response.
     pub(super) fn next(&self) -> Option<Mono> {
         let quiet = |entry: &&Entry| entry.pending.state.load(Ordering::Acquire) == 0;
-        self.0.iter().find(quiet).map(|entry| entry.since + INTERIM_AFTER)
+        self.entries.iter().find(quiet).map(|entry| entry.since + INTERIM_AFTER)
     }
 
     /// The interim responses that are due.
     pub(super) fn due(&mut self, now: Mono) -> Vec<Interim> {
-        self.0.retain(|entry| !entry.pending.is_answered());
+        self.entries.retain(|entry| !entry.pending.is_answered());
         let mut due = Vec::new();
-        for entry in self.0.iter_mut().take_while(|entry| entry.since + INTERIM_AFTER <= now) {
+        for entry in self.entries.iter_mut().take_while(|entry| entry.since + INTERIM_AFTER <= now)
+        {
             if entry.pending.state.fetch_or(INTERIM, Ordering::AcqRel) == 0 {
                 let (header, sealed) = (entry.header, entry.sealed.clone());
                 due.push(Interim { header, async_id: entry.pending.async_id, sealed });
@@ -137,7 +152,7 @@ impl PendingList {
             Some(id) => entry.pending.async_id == id,
             None => entry.header.message_id == message_id,
         };
-        let entry = self.0.iter_mut().find(meant)?;
+        let entry = self.entries.iter_mut().find(meant)?;
         if entry.pending.is_answered() {
             return None;
         }

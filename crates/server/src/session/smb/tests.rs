@@ -4,10 +4,11 @@ use super::testing::{Ask, Client, Fixture};
 use crate::limits::REPLY_BYTES_MAX;
 use std::time::Duration;
 use weir_catalog::{PoolChange, TermsChange, VolumeChange};
-use weir_core::Clock;
+use weir_core::testing::block_on;
+use weir_core::{Clock, Name, Store};
 use weir_qos::Iops;
 use weir_qos::contract::Qos;
-use weir_smb::wire::{Command, Empty, FileId, LockFlags, Status};
+use weir_smb::wire::{Command, CreateOptions, Empty, FileId, LockFlags, Status};
 
 #[test]
 fn where_there_are_bursts_every_request_of_smb_counts_alone_and_in_a_compound() {
@@ -153,4 +154,38 @@ fn of_idle_connections_those_without_open_files_make_room() {
             assert_eq!(first.ask(Ask::query(one)).status(), Status::SUCCESS);
         }
     }
+}
+
+/// Without this the stop would wait for its whole grace.
+#[test]
+fn a_stop_cancels_requests_that_wait_for_other_clients() {
+    let fixture = Fixture::start();
+    let (mut holder, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let (held, wanted) = (holder.open("file"), other.open("file"));
+    let exclusive = LockFlags::EXCLUSIVE;
+    assert_eq!(holder.ask(Ask::lock(held, exclusive)).status(), Status::SUCCESS);
+    other.send(&[Ask::lock(wanted, exclusive)]);
+    assert_eq!(other.receive_frame().unwrap()[0].status(), Status::PENDING);
+    let stop = std::thread::spawn(move || fixture.server.stop().unwrap());
+    assert_eq!(other.receive().status(), Status::CANCELLED);
+    drop((holder, other));
+    stop.join().unwrap();
+}
+
+/// A client that does not close its side keeps its connection to the end of the stop.
+#[test]
+fn a_stop_deletes_files_that_are_to_be_deleted_when_they_are_closed() {
+    let fixture = Fixture::start();
+    let mut client = fixture.log_in("open");
+    let options = CreateOptions::NON_DIRECTORY_FILE | CreateOptions::DELETE_ON_CLOSE;
+    let made = client.ask(Ask::open_as("scratch", options));
+    assert_eq!(made.status(), Status::SUCCESS);
+    let volume = fixture.volume("open");
+    let there = || {
+        let (store, name) = (&volume.store, Name::new(b"scratch").unwrap());
+        block_on(store.lookup(&store.root(), name)).is_ok()
+    };
+    assert!(there());
+    fixture.server.stop().unwrap();
+    assert!(!there(), "the file is deleted");
 }
