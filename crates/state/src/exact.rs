@@ -40,8 +40,10 @@ impl ExactRanges {
 
     /// An exclusive lock on some of `range` that is not this open's.
     pub(crate) fn exclusive_but(&self, open: Option<OpenId>, range: Range) -> Option<Found<'_>> {
-        let mut others = |_, key: &Key| open.is_none() || key.0.open() != open;
-        let (range, (owner, _)) = self.exclusive.find(range, &mut others)?;
+        let (range, (owner, _)) = match open {
+            Some(open) => self.exclusive.find_but(range, open),
+            None => self.exclusive.find(range, &mut |_, _| true),
+        }?;
         Some((range, Mode::Exclusive, owner))
     }
 

@@ -1,7 +1,9 @@
 //! A set of ranges that may overlap, each with a key: finds those that overlap a given one in
 //! O(log n) for each found. A balanced tree (AVL) in which every node knows how far the ranges
-//! below it reach; balance does not depend on what is put in, so no peer can make it slow.
+//! below it reach, and whether all of them are one open's; balance does not depend on what is put
+//! in, so no peer can make it slow.
 
+use crate::owner::{OpenId, Owner};
 use crate::range::Range;
 use core::cmp::Ordering;
 use slab::Slab;
@@ -18,8 +20,28 @@ struct Node<K> {
     key: K,
     /// The greatest last byte in this subtree.
     reach: u64,
+    /// The open that has every range of this subtree, if there is one.
+    sole: Option<OpenId>,
     height: u8,
     below: [Option<usize>; 2],
+}
+
+/// The key of a range.
+pub(crate) trait Key: Ord {
+    /// The open that has the range, if it is one of an open.
+    fn open(&self) -> Option<OpenId>;
+}
+
+impl Key for Owner {
+    fn open(&self) -> Option<OpenId> {
+        Self::open(self)
+    }
+}
+
+impl Key for (Owner, u64) {
+    fn open(&self) -> Option<OpenId> {
+        self.0.open()
+    }
 }
 
 const LOW: usize = 0;
@@ -31,10 +53,11 @@ impl<K> Default for Intervals<K> {
     }
 }
 
-impl<K: Ord> Intervals<K> {
+impl<K: Key> Intervals<K> {
     /// Puts `range` in. No two may have the same key and the same first byte.
     pub(crate) fn insert(&mut self, range: Range, key: K) {
-        let node = Node { range, key, reach: range.last(), height: 1, below: [None; 2] };
+        let (reach, sole) = (range.last(), key.open());
+        let node = Node { range, key, reach, sole, height: 1, below: [None; 2] };
         let new = self.nodes.insert(node);
         self.root = Some(self.insert_below(self.root, new));
     }
@@ -50,21 +73,29 @@ impl<K: Ord> Intervals<K> {
         range: Range,
         want: &mut dyn FnMut(Range, &'a K) -> bool,
     ) -> Option<(Range, &'a K)> {
-        self.find_below(self.root?, range, want)
+        self.find_below(self.root?, range, None, want)
+    }
+
+    /// The first range, by its first byte, that overlaps `range` and that `open` has not. The many
+    /// that `open` may have cost nothing.
+    pub(crate) fn find_but(&self, range: Range, open: OpenId) -> Option<(Range, &K)> {
+        let mut others = |_, key: &K| key.open() != Some(open);
+        self.find_below(self.root?, range, Some(open), &mut others)
     }
 
     fn find_below<'a>(
         &'a self,
         at: usize,
         range: Range,
+        but: Option<OpenId>,
         want: &mut dyn FnMut(Range, &'a K) -> bool,
     ) -> Option<(Range, &'a K)> {
         let node = &self.nodes[at];
-        if node.reach < range.first() {
+        if node.reach < range.first() || but.is_some() && node.sole == but {
             return None;
         }
         if let Some(low) = node.below[LOW]
-            && let Some(found) = self.find_below(low, range, want)
+            && let Some(found) = self.find_below(low, range, but, want)
         {
             return Some(found);
         }
@@ -74,7 +105,7 @@ impl<K: Ord> Intervals<K> {
         if node.range.overlaps(range) && want(node.range, &node.key) {
             return Some((node.range, &node.key));
         }
-        self.find_below(node.below[HIGH]?, range, want)
+        self.find_below(node.below[HIGH]?, range, but, want)
     }
 
     /// The side of the node `at` on which a range that begins at `first` with `key` stands.
@@ -154,16 +185,19 @@ impl<K: Ord> Intervals<K> {
         child
     }
 
-    /// Sets height and reach of `at` from what is below it.
+    /// Sets height, reach and sole owner of `at` from what is below it.
     fn measure(&mut self, at: usize) {
         let mut reach = self.nodes[at].range.last();
+        let mut sole = self.nodes[at].key.open();
         let mut height = 0;
         for below in self.nodes[at].below.into_iter().flatten() {
-            reach = reach.max(self.nodes[below].reach);
-            height = height.max(self.nodes[below].height);
+            let below = &self.nodes[below];
+            reach = reach.max(below.reach);
+            sole = sole.filter(|open| below.sole == Some(*open));
+            height = height.max(below.height);
         }
         let node = &mut self.nodes[at];
-        node.reach = reach;
+        (node.reach, node.sole) = (reach, sole);
         node.height = height + 1;
     }
 
@@ -178,8 +212,15 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    impl<K: Ord> Intervals<K> {
-        /// Checks order, balance, heights and reaches; gives the height.
+    /// The key of a range of no open, or of an open.
+    impl Key for u8 {
+        fn open(&self) -> Option<OpenId> {
+            (*self % 3 != 0).then(|| OpenId(u64::from(*self % 3)))
+        }
+    }
+
+    impl<K: Key> Intervals<K> {
+        /// Checks order, balance, heights, reaches and sole owners; gives the height.
         fn check(&self, at: Option<usize>) -> u8 {
             let Some(at) = at else { return 0 };
             let node = &self.nodes[at];
@@ -188,6 +229,9 @@ mod tests {
             assert_eq!(node.height, heights[LOW].max(heights[HIGH]) + 1);
             let reaches = node.below.iter().flatten().map(|below| self.nodes[*below].reach);
             assert_eq!(node.reach, reaches.fold(node.range.last(), u64::max));
+            let soles = node.below.iter().flatten().map(|below| self.nodes[*below].sole);
+            let own = node.key.open();
+            assert_eq!(node.sole, own.filter(|_| soles.clone().all(|sole| sole == own)));
             for (side, below) in node.below.iter().enumerate() {
                 let Some(below) = below.map(|below| &self.nodes[below]) else { continue };
                 let stands = self.side(at, below.range.first(), &below.key);
@@ -229,15 +273,56 @@ mod tests {
             });
             list.retain(|(range, _)| range.overlaps(asked));
             prop_assert_eq!(&all, &list);
+            for open in [1, 2].map(OpenId) {
+                let found = tree.find_but(asked, open).map(|(range, key)| (range, *key));
+                let mut others = list.iter().filter(|(_, key)| key.open() != Some(open));
+                prop_assert_eq!(found, others.next().copied());
+            }
             let even = tree.find(asked, &mut |_, key| key % 2 == 0).map(|(range, key)| (range, *key));
             prop_assert_eq!(even, list.into_iter().find(|(_, key)| key % 2 == 0));
         }
     }
 
+    /// The number of nodes that are looked at: each search compares every key that it meets.
+    #[test]
+    fn the_ranges_of_an_open_are_passed_over_all_at_once() {
+        use core::cell::Cell;
+
+        std::thread_local! {
+            static LOOKED_AT: Cell<usize> = const { Cell::new(0) };
+        }
+
+        #[derive(PartialEq, Eq, PartialOrd, Ord)]
+        struct Counted(u64);
+
+        impl Key for Counted {
+            fn open(&self) -> Option<OpenId> {
+                LOOKED_AT.set(LOOKED_AT.get() + 1);
+                Some(OpenId(self.0))
+            }
+        }
+
+        let mut tree = Intervals::default();
+        for at in 0..65_536 {
+            tree.insert(Range::between(2 * at, 2 * at), Counted(1));
+        }
+        tree.insert(Range::between(1 << 20, 1 << 20), Counted(2));
+        let looks = |range, open| {
+            LOOKED_AT.set(0);
+            let found = tree.find_but(range, OpenId(open)).map(|(range, _)| range.first());
+            (found, LOOKED_AT.get())
+        };
+        let (found, looked_at) = looks(Range::ALL, 1);
+        assert!(found == Some(1 << 20) && looked_at <= 32, "{found:?} after {looked_at}");
+        let (found, looked_at) = looks(Range::between(0, 1 << 19), 1);
+        assert!(found.is_none() && looked_at <= 32, "{found:?} after {looked_at}");
+        assert_eq!(looks(Range::ALL, 2).0, Some(0));
+    }
+
     #[test]
     fn removing_what_is_not_there_changes_nothing() {
         let mut tree = Intervals::default();
-        tree.insert(Range::ALL, 1);
+        tree.insert(Range::ALL, 1u8);
         tree.remove(0, &2);
         tree.remove(1, &1);
         assert!(tree.find(Range::ALL, &mut |_, _| true).is_some());

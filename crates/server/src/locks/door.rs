@@ -1,6 +1,7 @@
 //! The way to the locks from any thread. A call takes its place when it arrives, waits for its
 //! turn, and then tries the mutex.
 
+use super::aside::Aside;
 use super::calls::{Calls, Line};
 use super::filter::{Filters, VolumeFilters};
 use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, fence, lock, try_lock};
@@ -18,6 +19,7 @@ pub(crate) struct LockDoor<W> {
     turned_away: TurnedAway,
     filters: Filters,
     calls: Mutex<Calls>,
+    pub(super) aside: Aside,
 }
 
 /// The tables, locked.
@@ -50,7 +52,8 @@ impl<W> LockDoor<W> {
     pub(crate) fn new(limits: Limits) -> Self {
         let filters = Filters::default();
         let tables = Mutex::new(Tables::new(limits).watched_by(Box::new(filters.clone())));
-        Self { tables, turned_away: TurnedAway::default(), filters, calls: Mutex::default() }
+        let (turned_away, calls) = (TurnedAway::default(), Mutex::default());
+        Self { tables, turned_away, filters, calls, aside: Aside::default() }
     }
 
     /// Begins a call from `address`, about `file` if it is about one, after the calls from there

@@ -24,9 +24,13 @@ use weir_smb::open::{Open, OpenState, Place};
 use weir_smb::security::Identities;
 use weir_smb::wire::{FileId, Status};
 use weir_state::{
-    File, GrantId, Io, Mode, OpenId, OpenLocked, OpenMode, Range, Refused, Sharing, Span,
+    File, Grant, GrantId, Io, Mode, OpenId, OpenLocked, OpenMode, Range, Refused, Sharing, Span,
+    Tables,
 };
 use weir_store::{VolumeObject, VolumeStore};
+
+/// Locks of one request that a worker takes or gives up at once.
+const NAMED_AT_ONCE: usize = 32;
 
 /// The surroundings of one request.
 pub(super) struct SmbHost {
@@ -56,6 +60,32 @@ impl SmbHost {
         self.volume.locks.tables_when_free().await
     }
 
+    /// Has `act` change the locks of `open`, of which so many are named: on a thread of its own if
+    /// that takes long. It tells those who get what is freed.
+    async fn change<R: Send + 'static>(
+        &self,
+        open: OpenId,
+        named: usize,
+        act: impl FnOnce(&mut Tables<Waiter>, &mut Vec<Grant<Waiter>>) -> R + Send + 'static,
+    ) -> Result<R, Status> {
+        let mut grants = Vec::new();
+        let mut tables = self.tables().await;
+        if named <= NAMED_AT_ONCE && tables.is_quick_open(open) {
+            let done = act(&mut tables, &mut grants);
+            drop(tables);
+            tell(grants);
+            return Ok(done);
+        }
+        drop(tables);
+        let done = self.volume.locks.aside(move |door| {
+            let mut grants = Vec::new();
+            let done = act(&mut door.tables(), &mut grants);
+            tell(grants);
+            done
+        });
+        done.await.ok_or(Status::INSUFFICIENT_RESOURCES)
+    }
+
     /// Waits until all data operations that began before have ended.
     fn barrier(&self) -> Barrier {
         Barrier::new(&self.volume.workers)
@@ -79,11 +109,12 @@ impl SmbHost {
             Some(Waited::Granted) => Ok(()),
             Some(Waited::Over) => Err(Status::RANGE_NOT_LOCKED),
             None => {
-                let mut grants = Vec::new();
-                let gone = self.tables().await.cancel_open(open, number, &mut grants);
-                tell(grants);
+                let cancel = move |tables: &mut Tables<Waiter>, grants: &mut Vec<Grant<Waiter>>| {
+                    tables.cancel_open(open, number, grants).is_some()
+                };
+                let gone = self.change(open, 1, cancel).await?;
                 // The lock may have been granted just before.
-                if gone.is_some() { Err(Status::CANCELLED) } else { Ok(()) }
+                if gone { Err(Status::CANCELLED) } else { Ok(()) }
             }
         }
     }
@@ -201,19 +232,25 @@ impl Host for SmbHost {
     ) -> Result<(), Status> {
         let (now, id) = (self.volume.clock().now(), open.shared);
         let waits = match locks {
-            [RangeLock { span, mode }] if can_wait && self.may_wait => {
+            [lock] if can_wait && self.may_wait => {
                 let (waited, waiter) = wait();
                 let waiter = Some(Waiter::Smb(waiter));
-                let locked = self.tables().await.lock_open(now, id, *span, *mode, waiter);
-                match locked.map_err(|refused| not_granted(&refused))? {
+                let RangeLock { span, mode } = *lock;
+                let act = move |tables: &mut Tables<Waiter>, _: &mut Vec<_>| {
+                    tables.lock_open(now, id, span, mode, waiter)
+                };
+                match self.change(id, 1, act).await?.map_err(|refused| not_granted(&refused))? {
                     OpenLocked::Granted => None,
                     OpenLocked::Waits(number) => Some((number, waited)),
                 }
             }
             locks => {
                 let locks: Vec<_> = locks.iter().map(|lock| (lock.span, lock.mode)).collect();
-                let locked = self.tables().await.lock_all(now, id, &locks);
-                locked.map_err(|refused| not_granted(&refused))?;
+                let named = locks.len();
+                let act = move |tables: &mut Tables<Waiter>, _: &mut Vec<_>| {
+                    tables.lock_all(now, id, &locks)
+                };
+                self.change(id, named, act).await?.map_err(|refused| not_granted(&refused))?;
                 None
             }
         };
@@ -225,13 +262,15 @@ impl Host for SmbHost {
     }
 
     async fn unlock(&self, open: &OpenRef, spans: &[Span]) -> Result<(), Status> {
-        let mut grants = Vec::new();
-        let mut tables = self.tables().await;
-        let unlocked =
-            spans.iter().try_for_each(|span| tables.unlock_open(open.shared, *span, &mut grants));
-        drop(tables);
-        tell(grants);
-        unlocked.map_err(|_| Status::RANGE_NOT_LOCKED)
+        // Others have their turn between two parts.
+        for spans in spans.chunks(NAMED_AT_ONCE) {
+            let (id, named, spans) = (open.shared, spans.len(), spans.to_vec());
+            let act = move |tables: &mut Tables<Waiter>, grants: &mut Vec<_>| {
+                spans.iter().try_for_each(|span| tables.unlock_open(id, *span, grants))
+            };
+            self.change(id, named, act).await?.map_err(|_| Status::RANGE_NOT_LOCKED)?;
+        }
+        Ok(())
     }
 
     async fn begin_io(

@@ -189,3 +189,29 @@ fn a_stop_deletes_files_that_are_to_be_deleted_when_they_are_closed() {
     fixture.server.stop().unwrap();
     assert!(!there(), "the file is deleted");
 }
+
+/// A worker changes few locks at once; a request for more of them is carried out by a thread, and
+/// all the same whole or not at all.
+#[test]
+fn long_changes_of_locks_are_left_to_a_thread() {
+    let fixture = Fixture::start();
+    let (mut one, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let (held, wanted) = (one.open("file"), other.open("file"));
+    let flags = LockFlags::EXCLUSIVE | LockFlags::FAIL_IMMEDIATELY;
+    let lock = |bytes| Ask::lock_bytes(held, bytes, flags);
+    let has_thread = || fixture.server.engine().locks.has_thread();
+    assert_eq!(one.ask(lock(0..32)).status(), Status::SUCCESS);
+    assert!(!has_thread(), "a worker takes that many");
+    assert_eq!(one.ask(lock(100..1000)).status(), Status::SUCCESS);
+    assert!(has_thread());
+    assert_eq!(one.ask(lock(1000..1040)).status(), Status::SUCCESS);
+    assert_eq!(one.ask(lock(2000..2001)).status(), Status::SUCCESS);
+    assert_eq!(one.ask(lock(1990..2030)).status(), Status::LOCK_NOT_GRANTED);
+    let write = |at| Ask::write(wanted, at, b"x");
+    assert_eq!(other.ask(write(999)).status(), Status::FILE_LOCK_CONFLICT);
+    assert_eq!(other.ask(write(1990)).status(), Status::SUCCESS, "none of the refused are held");
+    let unlock = |bytes| Ask::lock_bytes(held, bytes, LockFlags::UNLOCK);
+    assert_eq!(one.ask(unlock(100..1000)).status(), Status::SUCCESS);
+    assert_eq!(other.ask(write(999)).status(), Status::SUCCESS);
+    assert_eq!(one.ask(unlock(500..501)).status(), Status::RANGE_NOT_LOCKED);
+}
