@@ -283,9 +283,19 @@ pub(crate) const SESSIONS_CONNECTION_MAX: usize = 64;
 /// its client begins again.
 pub(crate) const LOGINS_CONNECTION_MAX: usize = 4;
 
-/// Tree connects of one session of SMB, and opens of pipes. Beyond: refused with
-/// `STATUS_INSUFFICIENT_RESOURCES`.
+/// Tree connects of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
 pub(crate) const TREES_SESSION_MAX: usize = 256;
+
+/// Opens of pipes of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
+pub(crate) const PIPES_SESSION_MAX: usize = 16;
+
+/// Bytes that the pipes of one session of SMB hold, from which on they take no more: one long list
+/// of shares that is not read yet. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
+pub(crate) const PIPE_BYTES_SESSION_MAX: usize = 1 << 20;
+
+/// Bytes that the pipes of all sessions of SMB hold, from which on they take no more. Beyond: as
+/// above.
+pub(crate) const PIPE_BYTES_MAX: usize = 64 << 20;
 
 /// Opens of files of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
 pub(crate) const OPENS_SESSION_MAX: usize = 1 << 16;

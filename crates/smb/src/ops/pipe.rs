@@ -28,6 +28,9 @@ pub trait Pipes {
     /// Uses a pipe. `None` if the session has no such pipe. Must not be nested.
     fn with<R>(&self, id: FileId, act: impl FnOnce(&mut Pipe) -> R) -> Option<R>;
 
+    /// Is there room for what a pipe holds, which is bounded for each session and for all?
+    fn has_room(&self) -> bool;
+
     /// Tells about the server, in the view of the session's user.
     fn describe<R>(&self, act: impl FnOnce(&pipe::Host<'_>) -> R) -> R;
 }
@@ -66,6 +69,9 @@ fn with<P: Pipes, R>(
 
 /// Gives a pipe what the client sends. A pipe that breaks by it is of no use from then on.
 fn give<P: Pipes>(cx: &Context<'_, P>, id: FileId, bytes: &[u8]) -> Result<(), Failure> {
+    if !cx.host.has_room() {
+        return Err(Status::INSUFFICIENT_RESOURCES.into());
+    }
     let given = cx.host.describe(|host| with(cx, id, |pipe| pipe.write(bytes, host)))?;
     Ok(given.map_err(|_| Status::PIPE_DISCONNECTED)?)
 }
@@ -238,13 +244,14 @@ mod tests {
         AccessMask, CreateContexts, CreateDisposition, HEADER_BYTES, ImpersonationLevel,
         IoctlResponse, Payload, QueryInfoFlags, ReadResponse, SecurityInformation, ShareAccess,
     };
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::collections::BTreeMap;
 
     #[derive(Default)]
     struct TestPipes {
         pipes: RefCell<BTreeMap<u64, Pipe>>,
         full: bool,
+        crowded: Cell<bool>,
     }
 
     impl Pipes for TestPipes {
@@ -262,9 +269,13 @@ mod tests {
             self.pipes.borrow_mut().get_mut(&id.volatile).map(act)
         }
 
+        fn has_room(&self) -> bool {
+            !self.crowded.get()
+        }
+
         fn describe<R>(&self, act: impl FnOnce(&pipe::Host<'_>) -> R) -> R {
             let shares = [Share { name: "vol", comment: "", kind: ShareKind::Disk }];
-            act(&pipe::Host { name: "WEIR", group: "W", comment: "", shares: &shares })
+            act(&pipe::Host { name: "WEIR", group: "W", comment: "", shares: &|| shares.to_vec() })
         }
     }
 

@@ -14,9 +14,9 @@ pub const CALL_BYTES_MAX: usize = 16 << 10;
 /// Most contexts of one bind, and most accepted ones of a pipe. Beyond: the bind is refused.
 pub const CONTEXTS_MAX: usize = 16;
 
-/// Unread output of a pipe, in bytes, from which on it takes no further calls. Beyond: the pipe is
-/// broken, as no client calls again before it has read.
-pub const UNREAD_BYTES_MAX: usize = 64 << 10;
+/// Unread output of a pipe, in bytes, from which on it takes no further calls: a pipe holds one
+/// answer. Beyond: the pipe is broken, as no client calls again before it has read.
+pub const UNREAD_BYTES_MAX: usize = 4 << 10;
 
 /// Most shares in one answer. The rest is not told; the client may resume.
 pub const SHARES_MAX: usize = 4096;

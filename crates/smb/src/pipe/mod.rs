@@ -54,7 +54,7 @@ impl Interface {
 }
 
 /// The server, as it tells about itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Host<'a> {
     /// The name of the machine.
     pub name: &'a str,
@@ -62,8 +62,9 @@ pub struct Host<'a> {
     pub group: &'a str,
     /// A comment for people.
     pub comment: &'a str,
-    /// The shares that the caller may see, the hidden ones among them, which clients leave out.
-    pub shares: &'a [Share<'a>],
+    /// Lists the shares that the caller may see, the hidden ones among them, which clients leave
+    /// out. There may be many: only calls about shares ask.
+    pub shares: &'a dyn Fn() -> Vec<Share<'a>>,
 }
 
 /// A share.
@@ -182,6 +183,18 @@ impl Pipe {
         self.output.front().map_or(0, |fragment| fragment.len().saturating_sub(self.read))
     }
 
+    /// Bytes that the pipe holds: of what the client has not written to its end, and of what it has
+    /// not read.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let call = self.call.as_ref().map_or(0, |call| call.input.len());
+        self.unread_bytes().saturating_add(self.input.len()).saturating_add(call)
+    }
+
+    fn unread_bytes(&self) -> usize {
+        self.output.iter().map(Vec::len).fold(0, usize::saturating_add)
+    }
+
     /// Takes bytes up to the end of a fragment, and the fragment if it is whole.
     fn take(&mut self, rest: &mut &[u8], host: &Host<'_>) -> Result<(), PipeError> {
         let wanted = match self.input.first_chunk() {
@@ -203,8 +216,7 @@ impl Pipe {
     }
 
     fn fragment(&mut self, header: &Header, body: &[u8], host: &Host<'_>) -> Result<(), PipeError> {
-        let unread: usize = self.output.iter().map(Vec::len).fold(0, usize::saturating_add);
-        if unread > UNREAD_BYTES_MAX {
+        if self.unread_bytes() > UNREAD_BYTES_MAX {
             return Err(PipeError::TooMuch);
         }
         match header.kind {

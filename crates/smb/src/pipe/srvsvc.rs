@@ -39,7 +39,8 @@ fn enumerate(input: &mut Input<'_>, host: &Host<'_>, out: &mut Output) -> Result
         return Err(Fault::BAD_INPUT);
     }
     let first = usize::try_from(resume.unwrap_or(0)).unwrap_or(usize::MAX);
-    let left = host.shares.get(first..).unwrap_or(&[]);
+    let shares = (host.shares)();
+    let left = shares.get(first..).unwrap_or(&[]);
     let told = left.get(..SHARES_MAX).unwrap_or(left);
     let known = matches!(level, 0 | 1);
     let (told, left) = if known { (told, left) } else { (&[][..], &[][..]) };
@@ -77,7 +78,8 @@ fn share(input: &mut Input<'_>, host: &Host<'_>, out: &mut Output) -> Result<(),
     input.server_name()?;
     let name = input.string()?;
     let level = input.u32()?;
-    let found = host.shares.iter().find(|share| eq_folded(share.name.as_bytes(), name.as_bytes()));
+    let shares = (host.shares)();
+    let found = shares.iter().find(|share| eq_folded(share.name.as_bytes(), name.as_bytes()));
     out.u32(level);
     match found {
         Some(share) if matches!(level, 0 | 1) => {

@@ -12,7 +12,7 @@ const SHARES: [Share<'static>; 3] = [
 ];
 
 const HOST: Host<'static> =
-    Host { name: "WEIR", group: "WORKGROUP", comment: "a server", shares: &SHARES };
+    Host { name: "WEIR", group: "WORKGROUP", comment: "a server", shares: &|| SHARES.to_vec() };
 
 /// 71710533-beba-4937-8319-b5dbef9ccc36, 1.0.
 const NDR64: [u8; 20] = [
@@ -303,7 +303,8 @@ fn long_answers_are_cut_and_read_in_parts() {
     let names: Vec<String> = (0..5000).map(|number| format!("share{number}")).collect();
     let shares: Vec<_> =
         names.iter().map(|name| Share { name, comment: "", kind: ShareKind::Disk }).collect();
-    let host = Host { shares: &shares, ..HOST };
+    let list = || shares.clone();
+    let host = Host { shares: &list, ..HOST };
     let mut pipe = bound(Interface::Srvsvc);
     let out = output(&mut pipe, 15, &enumerate(1, Some(0)), &host);
     let end = u32s(&[5000, 0x2_0000 + 4 * (2 + 2 * 4096), 4096, 234]);
@@ -317,7 +318,29 @@ fn long_answers_are_cut_and_read_in_parts() {
     let (part, more) = pipe.read(waiting - 1000).unwrap();
     assert_eq!((part.len(), more), (waiting - 1000, false));
     // Unread, it lets no further call in.
+    assert!(pipe.held_bytes() > 4280);
     assert_eq!(pipe.write(&request(15, &enumerate(1, None)), &host), Err(PipeError::TooMuch));
+}
+
+#[test]
+fn shares_are_listed_for_those_alone_who_ask_for_them() {
+    let listed = std::cell::Cell::new(0);
+    let list = || {
+        listed.set(listed.get() + 1);
+        SHARES.to_vec()
+    };
+    let host = Host { shares: &list, ..HOST };
+    let mut pipe = Pipe::new(Interface::Srvsvc);
+    for byte in bind(SRVSVC) {
+        pipe.write(&[byte], &host).unwrap();
+    }
+    pipe.read(1 << 16);
+    let server = request(21, &[server_name(), u32s(&[101])].concat());
+    pipe.write(&server, &host).unwrap();
+    pipe.read(1 << 16);
+    assert_eq!((listed.get(), pipe.held_bytes()), (0, 0));
+    pipe.write(&request(15, &enumerate(1, None)), &host).unwrap();
+    assert_eq!(listed.get(), 1);
 }
 
 #[test]
@@ -329,7 +352,8 @@ fn a_client_that_takes_little_is_sent_little() {
     let bind = fragment(11, 3, 1, &bind_body(0, &[(0, SRVSVC, NDR)]));
     pipe.write(&bind, &HOST).unwrap();
     pipe.read(1024);
-    pipe.write(&request(15, &enumerate(1, None)), &Host { shares: &shares, ..HOST }).unwrap();
+    let list = || shares.clone();
+    pipe.write(&request(15, &enumerate(1, None)), &Host { shares: &list, ..HOST }).unwrap();
     assert_eq!(pipe.waiting(), 1432);
 }
 

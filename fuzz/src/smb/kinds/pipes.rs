@@ -9,7 +9,8 @@ const SHARES: [Share<'_>; 3] = [
     Share { name: "größe😀", comment: "a comment", kind: ShareKind::HiddenDisk },
 ];
 
-const HOST: Host<'_> = Host { name: "WEIR", group: "GROUP", comment: "a server", shares: &SHARES };
+const HOST: Host<'_> =
+    Host { name: "WEIR", group: "GROUP", comment: "a server", shares: &|| SHARES.to_vec() };
 
 pub(super) fn srvsvc(bytes: &[u8]) -> Option<Vec<u8>> {
     talk(Interface::Srvsvc, bytes)

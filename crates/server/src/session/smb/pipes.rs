@@ -3,11 +3,11 @@
 
 use super::begin::Element;
 use super::job::{Carried, error_body};
-use super::pipe_open::PipeOpen;
+use super::pipe_open::{PipeOpen, PipeSums};
 use super::server::SmbServer;
 use super::user_session::UserSession;
 use crate::engine::ServedSet;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::Arc;
 use weir_catalog::Volume;
 use weir_smb::limits::IO_BYTES_MAX;
 use weir_smb::ops::{Context, pipe};
@@ -52,6 +52,11 @@ impl Pipes<'_> {
         }
     }
 
+    fn sums(&self) -> PipeSums {
+        let (session, server) = (&self.session.pipe_bytes, &self.smb.pipe_bytes);
+        PipeSums { session: Arc::clone(session), server: Arc::clone(server) }
+    }
+
     /// The volumes whose shares the user sees: those that are not hidden and let the user in.
     fn visible(&self) -> impl Iterator<Item = &Volume> {
         let snapshot = self.served.snapshot();
@@ -67,9 +72,8 @@ impl Pipes<'_> {
 
 impl pipe::Pipes for Pipes<'_> {
     fn keep(&self, interface: Interface) -> Option<FileId> {
-        let (id, tree) = (self.smb.next_file(), self.tree_id);
-        let pipe = Mutex::new(Pipe::new(interface));
-        self.session.keep_pipe(PipeOpen { id, tree, pipe }).map(|open| open.id)
+        let pipe = PipeOpen::new(self.smb.next_file(), self.tree_id, interface, self.sums());
+        self.session.keep_pipe(pipe).map(|open| open.id)
     }
 
     fn take(&self, id: FileId) -> bool {
@@ -78,13 +82,20 @@ impl pipe::Pipes for Pipes<'_> {
 
     fn with<R>(&self, id: FileId, act: impl FnOnce(&mut Pipe) -> R) -> Option<R> {
         let open = self.session.pipe(id, self.tree_id)?;
-        Some(act(&mut lock(&open.pipe)))
+        Some(open.with(act))
+    }
+
+    fn has_room(&self) -> bool {
+        self.sums().have_room()
     }
 
     fn describe<R>(&self, act: impl FnOnce(&Host<'_>) -> R) -> R {
         let disk = |volume| Share { name: volume, kind: ShareKind::Disk, comment: "" };
-        let mut shares: Vec<_> = self.visible().map(|volume| disk(volume.name.as_str())).collect();
-        shares.push(Share { name: "IPC$", kind: ShareKind::Ipc, comment: PIPES_COMMENT });
+        let shares = || {
+            let disks = self.visible().map(|volume| disk(volume.name.as_str()));
+            let pipes = Share { name: "IPC$", kind: ShareKind::Ipc, comment: PIPES_COMMENT };
+            disks.chain([pipes]).collect()
+        };
         let name = self.smb.name.as_str();
         act(&Host { name, group: GROUP, comment: COMMENT, shares: &shares })
     }

@@ -1,6 +1,7 @@
 //! The state that the SMB sessions of all connections share: the sessions themselves, the counts
 //! of failed logins, and what the server says about itself.
 
+use super::pipe_open::PipeBytes;
 use super::user_session::UserSession;
 use crate::clock::time_of_day;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
@@ -30,6 +31,8 @@ pub(crate) struct SmbServer {
     /// The server's name, as the list of shares gives it.
     pub(super) name: String,
     pub(super) throttle: Mutex<Throttle>,
+    /// Bytes that the pipes of all sessions hold.
+    pub(super) pipe_bytes: PipeBytes,
     catalog: Arc<Catalog>,
     sessions: Mutex<HashMap<u64, Arc<UserSession>>>,
     /// The names of files that are to be deleted when the last of their opens is closed. Locked
@@ -64,6 +67,7 @@ impl SmbServer {
             names: Arc::new(names),
             name,
             throttle: Mutex::default(),
+            pipe_bytes: PipeBytes::default(),
             catalog,
             sessions: Mutex::default(),
             deletes: Mutex::default(),

@@ -3,9 +3,9 @@
 //!
 //! Every worker can reach every session and open. Not here: the login, and the operations.
 
-use super::pipe_open::PipeOpen;
+use super::pipe_open::{PipeBytes, PipeOpen};
 use super::tree::DiskTree;
-use crate::limits::{OPENS_SESSION_MAX, TREES_SESSION_MAX};
+use crate::limits::{OPENS_SESSION_MAX, PIPES_SESSION_MAX, TREES_SESSION_MAX};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -79,6 +79,8 @@ pub(crate) struct UserSession {
     pub(super) sealing: Option<SealKeys<Provider>>,
     /// Requests must be signed, or sealed.
     pub(super) must_sign: bool,
+    /// Bytes that its pipes hold.
+    pub(super) pipe_bytes: PipeBytes,
     held: Mutex<Held>,
     next_tree: AtomicU64,
     ended: AtomicBool,
@@ -111,6 +113,7 @@ impl UserSession {
             signing,
             sealing,
             must_sign,
+            pipe_bytes: PipeBytes::default(),
             held: Mutex::default(),
             next_tree: AtomicU64::new(1),
             ended: AtomicBool::new(false),
@@ -196,7 +199,7 @@ impl UserSession {
     /// Keeps an open of a pipe. `None` if the session has as many as it may, or is over.
     pub(super) fn keep_pipe(&self, pipe: PipeOpen) -> Option<Arc<PipeOpen>> {
         let mut held = lock(&self.held);
-        if held.pipes.len() >= TREES_SESSION_MAX || self.has_ended() {
+        if held.pipes.len() >= PIPES_SESSION_MAX || self.has_ended() {
             return None;
         }
         let pipe = Arc::new(pipe);
