@@ -11,14 +11,20 @@
 //!
 //! So the sum of both is `[bits, bits] · H`, with `H` the encrypted zero block (SP 800-38D §7.1).
 //! No ciphertext leaves this module.
+//!
+//! To verify a tag, the message is taken for a ciphertext and decrypted, once: its tag is that of
+//! the message as it is. That needs a copy, in memory that its thread keeps.
 
 use crate::keys::Gcm;
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt as _, KeyInit as _};
+use std::cell::RefCell;
 use weir_smb::crypto::{self, Aead as _, AesKey};
 
 /// A message from this length on is encrypted: two calls cost less than the slow way.
 const ENCRYPT_FROM: usize = 1024;
+/// Bytes that a thread keeps for copies: enough for the largest message of a server.
+const COPY_BYTES_KEPT: usize = 2 << 20;
 /// The reduction of a product by `x^128 + x^7 + x^2 + x + 1`; the highest bit is that of `x^0`.
 const REDUCTION: u128 = 0xE1 << 120;
 
@@ -43,14 +49,29 @@ impl Gmac {
     }
 
     fn encrypt_twice(&self, nonce: &[u8; 12], message: &mut [u8]) -> Option<[u8; 16]> {
-        let mut bits = u64::try_from(message.len()).ok()?.checked_mul(8)?;
         self.key.seal(nonce, &[], message)?;
-        let mut tag = u128::from_be_bytes(self.key.seal(nonce, &[], message)?);
+        let tag = self.key.seal(nonce, &[], message)?;
+        self.other(tag, message.len())
+    }
+
+    /// The tag of an encrypted message of `len` bytes, from its GMAC, or the other way.
+    fn other(&self, tag: [u8; 16], len: usize) -> Option<[u8; 16]> {
+        let mut bits = u64::try_from(len).ok()?.checked_mul(8)?;
+        let mut tag = u128::from_be_bytes(tag);
         while bits != 0 {
             tag ^= self.lengths.get(usize::try_from(bits.trailing_zeros()).ok()?)?;
             bits &= bits - 1;
         }
         Some(tag.to_be_bytes())
+    }
+
+    /// Verifies the tag of `message`, which is worthless afterwards.
+    fn verify_copy(&self, nonce: &[u8; 12], message: &mut [u8], tag: &[u8; 16]) -> bool {
+        if message.len() < ENCRYPT_FROM {
+            return self.key.open(nonce, message, &mut [], tag);
+        }
+        let tag = self.other(*tag, message.len());
+        tag.is_some_and(|tag| self.key.open(nonce, &[], message, &tag))
     }
 }
 
@@ -61,6 +82,19 @@ impl crypto::Gmac for Gmac {
         } else {
             self.encrypt_twice(nonce, message)
         }
+    }
+
+    fn verify(&self, nonce: &[u8; 12], parts: &[&[u8]], tag: &[u8; 16]) -> bool {
+        thread_local! {
+            static COPY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        COPY.with_borrow_mut(|copy| {
+            copy.clear();
+            parts.iter().for_each(|part| copy.extend_from_slice(part));
+            let is_sound = self.verify_copy(nonce, copy, tag);
+            copy.shrink_to(COPY_BYTES_KEPT);
+            is_sound
+        })
     }
 }
 
@@ -98,6 +132,13 @@ mod tests {
             assert_eq!(message, original);
             assert_eq!(gmac.tag(nonce, &mut message), tag, "{len}");
             assert_eq!(message, original);
+            let (one, two) = original.split_at(original.len() / 3);
+            let mut tag = tag.unwrap();
+            assert!(gmac.verify(nonce, &[one, two], &tag), "{len}");
+            assert!(len == 0 || !gmac.verify(nonce, &[&original[1..]], &tag), "{len}");
+            assert!(!gmac.verify(b"another nonc", &[one, two], &tag), "{len}");
+            tag[len as usize % 16] ^= 1;
+            assert!(!gmac.verify(nonce, &[one, two], &tag), "{len}");
         }
     }
 }

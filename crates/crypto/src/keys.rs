@@ -18,9 +18,11 @@ impl HmacSha256 {
 }
 
 impl Mac<32> for HmacSha256 {
-    fn tag(&self, message: &[u8]) -> [u8; 32] {
+    fn tag(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut context = hmac::Context::with_key(&self.0);
+        parts.iter().for_each(|part| context.update(part));
         let mut out = [0; 32];
-        out.copy_from_slice(hmac::sign(&self.0, message).as_ref());
+        out.copy_from_slice(context.sign().as_ref());
         out
     }
 }
@@ -35,10 +37,10 @@ impl Cmac {
 }
 
 impl Mac<16> for Cmac {
-    fn tag(&self, message: &[u8]) -> [u8; 16] {
+    fn tag(&self, parts: &[&[u8]]) -> [u8; 16] {
         // The copy has the expanded key; nothing is expanded again.
         let mut mac = self.0.clone();
-        mac.update(message);
+        parts.iter().for_each(|part| mac.update(part));
         mac.finalize().into_bytes().into()
     }
 }

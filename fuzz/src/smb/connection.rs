@@ -130,7 +130,7 @@ impl Connection {
                 continue;
             }
             let message = &frame[element.at];
-            if ops::ends_connection(message) {
+            if ops::ends_connection(&header, message) {
                 return None;
             }
             self.credits.take(header.message_id, header.credit_charge).ok()?;
@@ -168,8 +168,8 @@ impl Connection {
     /// Verifies a signed message. One that is right is not any more when a bit of it changes.
     fn verify(&self, message: &[u8]) {
         let key = &self.server.sign;
-        if key.verify(&Fixed, &mut message.to_vec()).is_ok() {
-            assert!(key.verify(&Fixed, &mut self.forged(message)).is_err(), "a forged signature");
+        if key.verify(&Fixed, message).is_ok() {
+            assert!(key.verify(&Fixed, &self.forged(message)).is_err(), "a forged signature");
         }
     }
 

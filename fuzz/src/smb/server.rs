@@ -133,7 +133,7 @@ impl Servers {
         let message = message(&header, |out| out.extend_from_slice(body));
         // A connection ends by such a request, and a server carries none out that has not paid.
         let Ok(route) = Route::of(command, &header, &message) else { return };
-        if ops::ends_connection(&message) {
+        if ops::ends_connection(&header, &message) {
             return;
         }
         let is_pipe = usize::from(selector & PIPE != 0);

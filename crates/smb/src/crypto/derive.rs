@@ -63,13 +63,13 @@ impl<'a, C: Crypto> Derivation<'a, C> {
     }
 
     fn key_128(&self, label: &[u8]) -> [u8; 16] {
-        let round = self.session.tag(&self.input(label, 128));
+        let round = self.session.tag(&[&self.input(label, 128)]);
         let (first, _) = round.split_first_chunk().unwrap_or((&[0; 16], &[]));
         *first
     }
 
     fn key_256(&self, label: &[u8]) -> [u8; 32] {
-        self.full.tag(&self.input(label, 256))
+        self.full.tag(&[&self.input(label, 256)])
     }
 
     /// Round 1, the label, a zero, the context and the length of the key in bits.

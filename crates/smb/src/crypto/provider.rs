@@ -19,8 +19,8 @@ pub enum AesKey {
 
 /// A prepared key of a message authentication code with `N` bytes of output.
 pub trait Mac<const N: usize> {
-    /// The code of `message`.
-    fn tag(&self, message: &[u8]) -> [u8; N];
+    /// The code of the message that is `parts` in a row.
+    fn tag(&self, parts: &[&[u8]]) -> [u8; N];
 }
 
 /// A prepared key of GMAC (SP 800-38D): a message authentication code with a nonce, with which a
@@ -29,6 +29,11 @@ pub trait Gmac {
     /// The code of `message`, which may be changed meanwhile and is as it was afterwards. `None`:
     /// the message is over the bound of the algorithm.
     fn tag(&self, nonce: &[u8; 12], message: &mut [u8]) -> Option<[u8; 16]>;
+
+    /// Is `tag` the code of the message that is `parts` in a row? It takes the same time wherever
+    /// they differ.
+    #[must_use]
+    fn verify(&self, nonce: &[u8; 12], parts: &[&[u8]], tag: &[u8; 16]) -> bool;
 }
 
 /// A prepared key of an authenticated cipher with a tag of 16 bytes and a nonce of `NONCE` bytes.

@@ -1,6 +1,6 @@
 //! Signing and verifying messages (MS-SMB2 §3.1.4.1, §3.1.5.1).
 
-use super::header::Header;
+use super::header::{HEADER_BYTES, Header};
 use super::{Crypto, CryptoError, Gmac as _, Mac as _, Role};
 
 /// An algorithm of signatures (MS-SMB2 §2.2.3.1.7). The values are those of the wire.
@@ -73,34 +73,45 @@ impl<C: Crypto> SigningKey<C> {
         Ok(())
     }
 
-    /// Verifies a message of the other side, one element as for [`SigningKey::sign`]. The message
-    /// is changed meanwhile and afterwards as it was.
+    /// Verifies a message of the other side, one element as for [`SigningKey::sign`].
     ///
     /// Neither the flag of a signed message nor the session id is looked at.
     ///
     /// # Errors
     /// [`CryptoError::Forged`] if the signature is not that of the message,
-    /// [`CryptoError::TooShort`], [`CryptoError::TooLong`].
-    pub fn verify(&self, crypto: &C, message: &mut [u8]) -> Result<(), CryptoError> {
-        let mut header = Header::of(message)?;
+    /// [`CryptoError::TooShort`].
+    pub fn verify(&self, crypto: &C, message: &[u8]) -> Result<(), CryptoError> {
+        // The signature is that of the message without it.
+        let (head, rest) =
+            message.split_first_chunk::<HEADER_BYTES>().ok_or(CryptoError::TooShort)?;
+        let mut head = *head;
+        let mut header = Header::of(&mut head)?;
         let claimed = header.signature();
         header.set_signature([0; 16]);
         let nonce = nonce(self.role.peer(), &header);
-        let signature = self.signature(&nonce, message);
-        Header::of(message)?.set_signature(claimed);
-        if crypto.equal(&signature?, &claimed) { Ok(()) } else { Err(CryptoError::Forged) }
+        let parts = [head.as_slice(), rest];
+        let is_sound = match &self.key {
+            Prepared::HmacSha256(key) => crypto.equal(&cut_off(key.tag(&parts)), &claimed),
+            Prepared::AesCmac(key) => crypto.equal(&key.tag(&parts), &claimed),
+            Prepared::AesGmac(key) => key.verify(&nonce, &parts, &claimed),
+        };
+        if is_sound { Ok(()) } else { Err(CryptoError::Forged) }
     }
 
     fn signature(&self, nonce: &[u8; 12], message: &mut [u8]) -> Result<[u8; 16], CryptoError> {
         match &self.key {
-            Prepared::HmacSha256(key) => {
-                let tag = key.tag(message);
-                Ok(*tag.first_chunk().ok_or(CryptoError::TooShort)?)
-            }
-            Prepared::AesCmac(key) => Ok(key.tag(message)),
+            Prepared::HmacSha256(key) => Ok(cut_off(key.tag(&[message]))),
+            Prepared::AesCmac(key) => Ok(key.tag(&[message])),
             Prepared::AesGmac(key) => key.tag(nonce, message).ok_or(CryptoError::TooLong),
         }
     }
+}
+
+/// The first half of a code of HMAC-SHA-256, which is the signature.
+fn cut_off(tag: [u8; 32]) -> [u8; 16] {
+    let mut first = [0; 16];
+    first.iter_mut().zip(tag).for_each(|(to, from)| *to = from);
+    first
 }
 
 /// The nonce of GMAC: the message id, then 32 bits of which the lowest says that the sender is the

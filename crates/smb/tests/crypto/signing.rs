@@ -25,7 +25,7 @@ fn key(algorithm: SigningAlgorithm, role: Role) -> SigningKey<Provider> {
 fn signature(algorithm: SigningAlgorithm, role: Role, mut message: Vec<u8>) -> Vec<u8> {
     key(algorithm, role).sign(&mut message).unwrap();
     assert_eq!(message[16] & 8, 8, "the flag of signed messages");
-    key(algorithm, role.peer()).verify(&Provider, &mut message).unwrap();
+    key(algorithm, role.peer()).verify(&Provider, &message).unwrap();
     message[48..64].to_vec()
 }
 
@@ -54,7 +54,7 @@ fn a_message_of_the_same_side_is_no_message_of_the_other_under_gmac() {
     let mut message = message();
     let server = key(SigningAlgorithm::AesGmac, Role::Server);
     server.sign(&mut message).unwrap();
-    assert_eq!(server.verify(&Provider, &mut message), Err(CryptoError::Forged));
+    assert_eq!(server.verify(&Provider, &message), Err(CryptoError::Forged));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_message_without_a_header_is_refused() {
         let key = key(algorithm, Role::Server);
         for len in 0..64 {
             assert_eq!(key.sign(&mut message()[..len]), Err(CryptoError::TooShort));
-            let verified = key.verify(&Provider, &mut message()[..len]);
+            let verified = key.verify(&Provider, &message()[..len]);
             assert_eq!(verified, Err(CryptoError::TooShort));
         }
         key.sign(&mut message()[..64]).unwrap();
@@ -102,13 +102,9 @@ proptest! {
         key(algorithm, Role::Client).sign(&mut message).unwrap();
         prop_assert_eq!(&message[64..], &original[64..]);
         let server = key(algorithm, Role::Server);
-        let signed = message.clone();
-        server.verify(&Provider, &mut message).unwrap();
-        prop_assert_eq!(&message, &signed);
+        server.verify(&Provider, &message).unwrap();
         let at = at.index(message.len());
         message[at] ^= 1u8 << bit;
-        let changed = message.clone();
-        prop_assert_eq!(server.verify(&Provider, &mut message), Err(CryptoError::Forged));
-        prop_assert_eq!(message, changed);
+        prop_assert_eq!(server.verify(&Provider, &message), Err(CryptoError::Forged));
     }
 }

@@ -99,7 +99,7 @@ impl SmbSession {
                 continue;
             }
             let message = frame.slice(element.at);
-            if ops::ends_connection(&message) {
+            if ops::ends_connection(&header, &message) {
                 return Err(SmbError::Validation);
             }
             self.credits.take(header.message_id, header.credit_charge)?;
@@ -165,6 +165,7 @@ impl SmbSession {
         let Aim { volume, share, op, route, cost, file } = aim;
         let (connection, arrived) = (cx.connection, cx.arrived);
         let (client, class) = (session.key, route.class);
+        self.asyncs += 1;
         let accounts = Accounts(Arc::clone(served.snapshot()));
         let job = SmbJob {
             smb: Arc::clone(&self.smb),
@@ -176,7 +177,7 @@ impl SmbSession {
             file,
             route,
             sealed,
-            pending: Pending::new(self.smb.next_async()),
+            pending: Pending::new(self.asyncs),
         };
         let job = Job::Smb(Box::new(job));
         Ok(Begun::Request(Request { connection, client, volume, op, class, cost, arrived, job }))
@@ -240,10 +241,7 @@ pub(super) fn proved(
         Some(sealed) if Arc::ptr_eq(sealed, session) => Ok(()),
         Some(_) => Err(Status::ACCESS_DENIED),
         None if header.flags.contains(HeaderFlags::SIGNED) => {
-            // The signature is computed over the message without it, and the receive buffer is
-            // not this request's alone.
-            let mut copy = message.to_vec();
-            let signed = session.signing.verify(&Provider, &mut copy);
+            let signed = session.signing.verify(&Provider, message);
             signed.map_err(|_| Status::ACCESS_DENIED)
         }
         None if session.must_sign => Err(Status::ACCESS_DENIED),

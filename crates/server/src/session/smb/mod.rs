@@ -97,6 +97,8 @@ pub(crate) struct SmbSession {
     logins: Vec<HalfLogin>,
     sessions: Arc<Connected>,
     pending: PendingList,
+    /// The number of asynchronous ids given, which are the connection's own (MS-SMB2 §3.3.1.13).
+    asyncs: u64,
     delayed: Vec<Delayed>,
 }
 
@@ -110,6 +112,7 @@ impl SmbSession {
             logins: Vec::new(),
             sessions: Arc::default(),
             pending: PendingList::default(),
+            asyncs: 0,
             delayed: Vec::new(),
         }
     }

@@ -40,7 +40,6 @@ pub(crate) struct SmbServer {
     pub(super) deletes: Mutex<Deletes<VolumeObject>>,
     next_session: AtomicU64,
     next_file: AtomicU64,
-    next_async: AtomicU64,
 }
 
 impl SmbServer {
@@ -73,7 +72,6 @@ impl SmbServer {
             deletes: Mutex::default(),
             next_session: AtomicU64::new(first.max(1)),
             next_file: AtomicU64::new(1),
-            next_async: AtomicU64::new(1),
         })
     }
 
@@ -103,11 +101,6 @@ impl SmbServer {
     pub(super) fn next_file(&self) -> FileId {
         let id = self.next_file.fetch_add(1, Ordering::Relaxed);
         FileId { persistent: id, volatile: id }
-    }
-
-    /// An id for the interim response of a request, which no other has.
-    pub(super) fn next_async(&self) -> u64 {
-        self.next_async.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A user has logged in.

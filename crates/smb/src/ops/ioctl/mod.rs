@@ -100,8 +100,8 @@ async fn identify<H: Host>(
 /// no client sends it (MS-SMB2 §3.3.5.15.12). `message` begins at its header; asked of every
 /// element of a compound before it is run.
 #[must_use]
-pub fn ends_connection(message: &[u8]) -> bool {
-    Header::decode(message).is_ok_and(|header| header.command == Ok(Command::Ioctl))
+pub fn ends_connection(header: &Header, message: &[u8]) -> bool {
+    header.command == Ok(Command::Ioctl)
         && IoctlRequest::decode(message)
             .is_ok_and(|request| request.code == ControlCode::VALIDATE_NEGOTIATE_INFO)
 }

@@ -372,14 +372,16 @@ fn other_controls_and_requests_beyond_bounds_are_refused() {
 fn only_the_repeated_negotiation_ends_the_connection() {
     let ends = |command, code| {
         let mut message = Vec::new();
-        crate::ops::testing::header(command, Status::SUCCESS).encode(&mut message);
+        let header = crate::ops::testing::header(command, Status::SUCCESS);
+        header.encode(&mut message);
         request(code, FileId::PREVIOUS, &[0; 24], 24).encode(&mut message);
-        ends_connection(&message)
+        ends_connection(&header, &message)
     };
     assert!(ends(Command::Ioctl, ControlCode::VALIDATE_NEGOTIATE_INFO));
     assert!(!ends(Command::Ioctl, ControlCode::SET_SPARSE));
     assert!(!ends(Command::Echo, ControlCode::VALIDATE_NEGOTIATE_INFO));
-    assert!(!ends_connection(&[]));
+    let header = crate::ops::testing::header(Command::Ioctl, Status::SUCCESS);
+    assert!(!ends_connection(&header, &header.to_bytes()), "without a body");
 }
 
 const CODES: [ControlCode; 9] = [
