@@ -115,8 +115,9 @@ pub(crate) enum Begun {
     /// This reply is to be sent.
     Reply(Vec<u8>),
     /// The reply is to be sent once it is there, as [`Prepared::Reply`]; `holds` bytes are held
-    /// until then. The session bounds how many replies are awaited.
-    Await { reply: Preparation, holds: usize },
+    /// until then. The session bounds how many replies are awaited. The record counts as so many
+    /// `requests` in the turn of its connection.
+    Await { reply: Preparation, holds: usize, requests: usize },
     /// This request is to go through the gate of its volume.
     Request(Request),
     /// Something has to be found out before the request can be admitted.

@@ -153,9 +153,9 @@ impl OriginLoad {
         if self.round.get() == round { self.taken.get() } else { 0 }
     }
 
-    /// Counts one more request taken in `round`.
-    pub(super) fn took_in(&self, round: u64) {
-        self.taken.set(self.taken_in(round) + 1);
+    /// Counts so many more requests taken in `round`.
+    pub(super) fn took_in(&self, round: u64, requests: usize) {
+        self.taken.set(self.taken_in(round) + requests);
         self.round.set(round);
     }
 

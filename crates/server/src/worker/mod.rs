@@ -35,7 +35,7 @@ pub(crate) use io::{Barrier, IoGenerations, IoGuard};
 pub(crate) use message::Message;
 pub(crate) use part::{NoPermit, Permits, Unparked};
 pub(crate) use request::{GateEntry, Request};
-pub(crate) use tasks::Tasks;
+pub(crate) use tasks::{Tasks, give_way};
 
 /// The gate of one volume.
 pub(crate) type VolumeGate = crate::gate::Gate<GateEntry>;

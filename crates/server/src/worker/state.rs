@@ -214,18 +214,18 @@ impl WorkerState {
             }
             let round = &mut self.round;
             let origin = conn.load.origin();
-            if took == TURN_REQUESTS_MAX || origin.taken_in(round.number) >= round.requests_max {
+            if took >= TURN_REQUESTS_MAX || origin.taken_in(round.number) >= round.requests_max {
                 self.end_turn(conn, took);
                 break;
             }
             match conn.receiver.next_record(&mut conn.session) {
                 Ok(Some(record)) => {
                     whole = true;
-                    took += 1;
-                    origin.took_in(round.number);
-                    round.requests += 1;
                     round.sender = conn.id.token;
-                    self.begin(conn, record)?;
+                    let requests = self.begin(conn, record)?;
+                    took += requests;
+                    self.round.requests += requests;
+                    conn.origin().took_in(self.round.number, requests);
                 }
                 Ok(None) => break,
                 Err(error) => return Err(self.misbehaved(conn, &error)),
@@ -239,8 +239,9 @@ impl WorkerState {
         Ok(())
     }
 
-    /// Does what the session makes of `record`.
-    fn begin(&mut self, conn: &mut Conn, record: Shared) -> Result<(), Close> {
+    /// Does what the session makes of `record`. Gives the number of requests that it counts as.
+    fn begin(&mut self, conn: &mut Conn, record: Shared) -> Result<usize, Close> {
+        let mut counts = 1;
         let cx = Cx {
             engine: &self.engine,
             view: &mut self.view,
@@ -263,11 +264,14 @@ impl WorkerState {
                 let lookup = Some(conn.origin().count_lookup());
                 self.prepare(conn, preparation, 0, lookup);
             }
-            Ok(Begun::Await { reply, holds }) => self.prepare(conn, reply, holds, None),
+            Ok(Begun::Await { reply, holds, requests }) => {
+                counts = requests;
+                self.prepare(conn, reply, holds, None);
+            }
             Err(error) => return Err(self.misbehaved(conn, &error)),
         }
         self.set_alarm(conn);
-        Ok(())
+        Ok(counts)
     }
 
     /// Sets the alarm of the session of `conn`, if it wants one sooner than the one that is set.

@@ -7,7 +7,7 @@
 use crate::clock::SystemClock;
 use crate::inbox::Inbox;
 use crate::sync::{Arc, AtomicU64, Ordering};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
 use weir_core::{Clock, Mono};
@@ -36,6 +36,19 @@ struct Slot<F, P, M> {
     waker: Waker,
     signal: Arc<SlotWaker<M>>,
     task: Option<(F, P)>,
+}
+
+/// Lets the other work of the thread have its turn.
+pub(crate) async fn give_way() {
+    let mut gave = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut gave, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The operations of one thread that wait for something: futures `F`, each with its `P`. The
@@ -131,7 +144,7 @@ mod tests {
         let mut tasks = Tasks::new(Arc::clone(&inbox), SystemClock::start(), |slot| slot);
         let open = Rc::new(Cell::new(false));
         let gate = Rc::clone(&open);
-        let waits: Pin<Box<dyn Future<Output = u32>>> = Box::pin(std::future::poll_fn(move |cx| {
+        let waits: Pin<Box<dyn Future<Output = u32>>> = Box::pin(poll_fn(move |cx| {
             if gate.get() {
                 return Poll::Ready(7);
             }

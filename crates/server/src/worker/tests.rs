@@ -9,6 +9,7 @@ use crate::inbox::Inbox;
 use crate::limits::{
     RECEIVED_BYTES_ORIGIN_MAX, RECEIVED_BYTES_WORKER_MAX, RECV_LARGE_BYTES, RECV_SMALL_BYTES,
 };
+use crate::session::smb::testing::{Ask, Client};
 use crate::session::{Protocol, Session};
 use crate::sync::{Arc, mpsc};
 use std::io::Write;
@@ -16,6 +17,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::rc::Rc;
 use weir_control::ServerConfig;
 use weir_core::Mono;
+use weir_smb::wire::Status;
 
 /// A server, and a worker that it does not know.
 struct Fixture {
@@ -44,10 +46,14 @@ impl Fixture {
 
     /// A connection of RPC that seems to come from the address `10.0.0.last`.
     fn connect(&self, last: u8) -> TcpStream {
+        self.connect_by(Protocol::Rpc, last)
+    }
+
+    fn connect_by(&self, protocol: Protocol, last: u8) -> TcpStream {
         let (client, socket) = sockets();
         let (engine, peer) = (self.server.engine(), SocketAddr::from(([10, 0, 0, last], 1)));
         engine.admission.enter(peer.ip());
-        let session = Session::new(Protocol::Rpc, engine, peer);
+        let session = Session::new(protocol, engine, peer);
         self.inbox.post(Message::Connection(socket, peer, session));
         client
     }
@@ -114,6 +120,40 @@ fn received_bytes_stay_within_their_bounds_and_each_address_receives_a_large_rec
     }
     for _ in 0..50 {
         round(&mut fixture);
+    }
+    fixture.server.stop().unwrap();
+}
+
+/// Each of them counts in the turn of its connection, and a long compound gives way to others.
+#[test]
+fn the_requests_of_a_compound_count_one_by_one() {
+    const REQUESTS: usize = 100;
+    let mut fixture = Fixture::start();
+    let mut client = Client::over(fixture.connect_by(Protocol::Smb, 1));
+    client.send(&[Ask::negotiate()]);
+    fixture.round();
+    fixture.round();
+    assert_eq!(client.receive().status(), Status::SUCCESS);
+    // Credits for both.
+    for _ in 0..4 {
+        client.send(&[Ask::echo()]);
+        fixture.round();
+        fixture.round();
+        client.receive();
+    }
+    let compound = || (0..REQUESTS).map(|_| Ask::echo()).collect::<Vec<_>>();
+    client.send(&compound());
+    client.send(&compound());
+    let (mut most, mut rounds) = (0, 0);
+    for _ in 0..10 * REQUESTS {
+        fixture.round();
+        most = most.max(fixture.worker.state.round.requests);
+        rounds += usize::from(fixture.worker.state.preparing.len() > 0);
+    }
+    assert!(most >= REQUESTS, "{most} requests in a round");
+    assert!(rounds >= REQUESTS / 16, "{rounds} rounds with a compound under way");
+    for _ in 0..2 {
+        assert_eq!(client.receive_frame().unwrap().len(), REQUESTS);
     }
     fixture.server.stop().unwrap();
 }

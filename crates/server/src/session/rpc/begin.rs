@@ -218,7 +218,7 @@ impl Cx<'_> {
         let peer = Peer { address: self.peer, local: local.ip().to_canonical() };
         let reply = lock_call(self.engine, nlm, self.view.load(), call, peer);
         let reply = Box::pin(async move { Prepared::Reply(reply.await) });
-        Ok(Begun::Await { reply, holds: 0 })
+        Ok(Begun::Await { reply, holds: 0, requests: 1 })
     }
 
     fn portmap(&mut self, call: &Call) -> Result<Begun, ProtocolError> {

@@ -201,11 +201,11 @@ impl SmbSession {
             arrived: cx.arrived,
             sealed,
         };
-        let holds = chain::held_bytes(&elements);
+        let (holds, requests) = (chain::held_bytes(&elements), elements.len());
         let reply = async move {
             chain::run(ground, elements).await.map_or(Prepared::Broken, Prepared::Reply)
         };
-        Begun::Await { reply: Box::pin(reply), holds }
+        Begun::Await { reply: Box::pin(reply), holds, requests }
     }
 
     /// Cancels requests (MS-SMB2 §3.3.5.16). There is no response to that; one that is answered by

@@ -14,7 +14,7 @@ use super::{job, pipes, tree};
 use crate::conn_id::ConnId;
 use crate::engine::{Asked, ServedSet};
 use crate::sync::Arc;
-use crate::worker::{IoGenerations, NoPermit, Permits, Unparked};
+use crate::worker::{IoGenerations, NoPermit, Permits, Unparked, give_way};
 use std::net::IpAddr;
 use weir_core::{Clock, Mono};
 use weir_smb::frame;
@@ -24,6 +24,9 @@ use weir_smb::wire::{Command, Empty, FileId, Header, HeaderFlags, Status, TreeOr
 /// Bytes of the requests of one frame and of the largest responses to them. Beyond: the rest of its
 /// elements are refused, so that the frame with the responses has a bound too.
 const COMPOUND_BYTES_MAX: usize = 4 << 20;
+
+/// Elements of a frame that are carried out before other connections of the worker have their turn.
+const ELEMENTS_TURN_MAX: usize = 16;
 
 /// The surroundings of a frame.
 pub(super) struct Ground {
@@ -97,7 +100,10 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
     let mut bytes = 0;
     // An element comes when those before it are done: their waits are no time of the server's.
     let mut arrived = Some(ground.arrived);
-    for mut element in elements {
+    for (number, mut element) in elements.into_iter().enumerate() {
+        if number > 0 && number.is_multiple_of(ELEMENTS_TURN_MAX) {
+            give_way().await;
+        }
         let is_related = element.header.flags.contains(HeaderFlags::RELATED);
         let before = match (is_related, related.take()) {
             (true, Some(before)) => Some(before),

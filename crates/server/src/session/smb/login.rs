@@ -155,7 +155,7 @@ impl SmbSession {
             tree::end_session(&smb, &old, &served).await;
             Prepared::of(frame)
         };
-        Ok(Begun::Await { reply: Box::pin(reply), holds: 0 })
+        Ok(Begun::Await { reply: Box::pin(reply), holds: 0, requests: 1 })
     }
 
     /// Gives the frame if it may be sent `now`, or keeps it until the time `at`.

@@ -21,7 +21,7 @@ mod pipe_open;
 mod pipes;
 mod server;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -23,12 +23,12 @@ use weir_smb::auth::{Account, Initiator, nt_hash};
 use weir_smb::wire::{
     AccessMask, Capabilities, Chain, ChainWriter, Channel, CloseFlags, CloseRequest, Command,
     ControlCode, CreateContexts, CreateDisposition, CreateOptions, CreateRequest, CreateResponse,
-    Dialect, FileAttributes, FileId, Header, HeaderFlags, ImpersonationLevel, InfoType, IoctlFlags,
-    IoctlRequest, LockFlags, LockRange, LockRequest, NegotiateContext, NegotiateContexts,
-    NegotiateRequest, Numbers, OplockLevel, Payload, QueryInfoFlags, QueryInfoRequest, ReadFlags,
-    ReadRequest, SecurityInformation, SecurityMode, SessionSetupFlags, SessionSetupRequest,
-    SessionSetupResponse, ShareAccess, Status, TreeConnectFlags, TreeConnectRequest, TreeOrAsync,
-    WriteFlags, WriteRequest,
+    Dialect, Empty, FileAttributes, FileId, Header, HeaderFlags, ImpersonationLevel, InfoType,
+    IoctlFlags, IoctlRequest, LockFlags, LockRange, LockRequest, NegotiateContext,
+    NegotiateContexts, NegotiateRequest, Numbers, OplockLevel, Payload, QueryInfoFlags,
+    QueryInfoRequest, ReadFlags, ReadRequest, SecurityInformation, SecurityMode, SessionSetupFlags,
+    SessionSetupRequest, SessionSetupResponse, ShareAccess, Status, TreeConnectFlags,
+    TreeConnectRequest, TreeOrAsync, WriteFlags, WriteRequest,
 };
 
 const TIB: u64 = 1 << 40;
@@ -42,17 +42,17 @@ const CREDITS: u16 = 64;
 
 /// A server with the shares `tiny`, whose contract is spent by one request, and `open`, whose
 /// contract never binds, and one user.
-pub(super) struct Fixture {
-    pub(super) server: Server,
+pub(crate) struct Fixture {
+    pub(crate) server: Server,
     _directory: tempfile::TempDir,
 }
 
 impl Fixture {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(|_| {})
     }
 
-    pub(super) fn with(settings: impl FnOnce(&mut ServerConfig)) -> Self {
+    pub(crate) fn with(settings: impl FnOnce(&mut ServerConfig)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut config = ServerConfig {
             data: directory.path().to_owned(),
@@ -92,18 +92,18 @@ impl Fixture {
     }
 
     /// A volume as it is served.
-    pub(super) fn volume(&self, name: &str) -> Arc<ServedVolume> {
+    pub(crate) fn volume(&self, name: &str) -> Arc<ServedVolume> {
         let mut view = self.server.engine().view();
         Arc::clone(&view.load().by_name(name).unwrap().volume)
     }
 
     /// A connection without a session.
-    pub(super) fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         self.connect_from(1)
     }
 
     /// A connection without a session, which seems to come from the address `127.0.0.last`.
-    pub(super) fn connect_from(&self, last: u8) -> Client {
+    pub(crate) fn connect_from(&self, last: u8) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -117,11 +117,11 @@ impl Fixture {
             Decision::RejectOrigin | Decision::Reject => panic!("the connection is refused"),
         }
         engine.adopt(served, peer, Protocol::Smb);
-        Client { socket, next_id: 0, session: 0, tree: 0 }
+        Client::over(socket)
     }
 
     /// A connection with a session, connected to the share.
-    pub(super) fn log_in(&self, share: &str) -> Client {
+    pub(crate) fn log_in(&self, share: &str) -> Client {
         let mut client = self.connect();
         client.log_in();
         client.tree(share);
@@ -129,47 +129,38 @@ impl Fixture {
     }
 
     /// Waits until so many requests wait at the gate of `volume`.
-    pub(super) fn until_waiting(&self, volume: &str, requests: u64) {
+    pub(crate) fn until_waiting(&self, volume: &str, requests: u64) {
         while self.live(volume).waiting != requests {
             std::thread::yield_now();
         }
     }
 
-    pub(super) fn live(&self, volume: &str) -> weir_control::plane::VolumeLive {
+    pub(crate) fn live(&self, volume: &str) -> weir_control::plane::VolumeLive {
         let id = self.server.catalog().snapshot().volume_named(volume).unwrap().id;
         self.server.plane().volume_live(id).unwrap()
     }
 
-    /// The times that an operation of SMB was answered on `volume`.
-    pub(super) fn answered(&self, volume: &str, operation: &str) -> u64 {
-        let operations = self.live(volume).operations;
-        let is_it = |one: &&weir_control::plane::OperationCount| {
-            one.protocol == "smb" && one.operation == operation
-        };
-        operations.iter().find(is_it).map_or(0, |count| count.answered)
-    }
-
     /// Changes a volume.
-    pub(super) fn change(&self, volume: &str, change: &VolumeChange) {
+    pub(crate) fn change(&self, volume: &str, change: &VolumeChange) {
         let catalog = self.server.catalog();
         catalog.change_volume(volume, change, Some(0), Mode::Commit).unwrap();
         self.server.plane().apply(catalog.snapshot()).unwrap();
     }
 
     /// Changes the pool of the volumes.
-    pub(super) fn change_pool(&self, change: &PoolChange) {
+    pub(crate) fn change_pool(&self, change: &PoolChange) {
         let catalog = self.server.catalog();
         catalog.change_pool("pool", change, Mode::Commit).unwrap();
         self.server.plane().apply(catalog.snapshot()).unwrap();
     }
 
     /// Gives the volume `tiny` a contract that lets everything through.
-    pub(super) fn lift(&self) {
+    pub(crate) fn lift(&self) {
         self.set_quota("tiny", 90 * TIB);
     }
 
     /// Gives the volume `tiny` its own contract again.
-    pub(super) fn tighten(&self) {
+    pub(crate) fn tighten(&self) {
         self.set_quota("tiny", TINY_BYTES);
     }
 
@@ -180,36 +171,56 @@ impl Fixture {
 }
 
 /// A request: its command, and its body.
-pub(super) struct Ask {
-    pub(super) command: Command,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Ask {
+    pub(crate) command: Command,
+    pub(crate) body: Vec<u8>,
     /// Takes session, tree connect and open over from the request before it in its frame.
-    pub(super) related: bool,
-    pub(super) charge: u16,
+    pub(crate) related: bool,
+    pub(crate) charge: u16,
 }
 
 impl Ask {
-    pub(super) fn new(command: Command, encode: impl FnOnce(&mut Vec<u8>)) -> Self {
+    pub(crate) fn new(command: Command, encode: impl FnOnce(&mut Vec<u8>)) -> Self {
         // Offsets in a body are counted from its header.
         let mut body = Vec::new();
         encode(&mut body);
         Self { command, body, related: false, charge: 1 }
     }
 
-    pub(super) fn related(self) -> Self {
+    pub(crate) fn related(self) -> Self {
         Self { related: true, ..self }
     }
 
-    pub(super) fn charge(self, charge: u16) -> Self {
+    pub(crate) fn charge(self, charge: u16) -> Self {
         Self { charge, ..self }
     }
 
+    /// NEGOTIATE of the dialect 3.1.1.
+    pub(crate) fn negotiate() -> Self {
+        let (hash, dialect) = (1u16.to_le_bytes(), Dialect::SMB_3_1_1.0.to_le_bytes());
+        let hashes = Numbers::new(&hash);
+        let mut buffer = Vec::new();
+        let context = NegotiateContext::PreauthIntegrity { hashes, salt: &[7; 32] };
+        let request = NegotiateRequest {
+            security_mode: SecurityMode::SIGNING_ENABLED,
+            capabilities: Capabilities::LARGE_MTU,
+            client_guid: [9; 16],
+            dialects: Numbers::new(&dialect),
+            contexts: NegotiateContexts::build(&mut buffer, [context]),
+        };
+        Self::new(Command::Negotiate, |out| request.encode(out))
+    }
+
+    pub(crate) fn echo() -> Self {
+        Self::new(Command::Echo, |out| Empty.encode(out))
+    }
+
     /// Opens a file for all that its user may do, or makes it, and shares it.
-    pub(super) fn open(name: &str) -> Self {
+    pub(crate) fn open(name: &str) -> Self {
         Self::open_as(name, CreateOptions::NON_DIRECTORY_FILE)
     }
 
-    pub(super) fn open_as(name: &str, options: CreateOptions) -> Self {
+    pub(crate) fn open_as(name: &str, options: CreateOptions) -> Self {
         let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let request = CreateRequest {
             oplock: OplockLevel::NONE,
@@ -225,12 +236,12 @@ impl Ask {
         Self::new(Command::Create, |out| request.encode(out))
     }
 
-    pub(super) fn close(file: FileId) -> Self {
+    pub(crate) fn close(file: FileId) -> Self {
         let request = CloseRequest { flags: CloseFlags::empty(), file };
         Self::new(Command::Close, |out| request.encode(out))
     }
 
-    pub(super) fn write(file: FileId, offset: u64, data: &[u8]) -> Self {
+    pub(crate) fn write(file: FileId, offset: u64, data: &[u8]) -> Self {
         let request = WriteRequest {
             offset,
             file,
@@ -244,7 +255,7 @@ impl Ask {
         ask.charge(u16::try_from(charge).unwrap())
     }
 
-    pub(super) fn read(file: FileId, offset: u64, length: u32) -> Self {
+    pub(crate) fn read(file: FileId, offset: u64, length: u32) -> Self {
         let request = ReadRequest {
             flags: ReadFlags::empty(),
             length,
@@ -260,7 +271,7 @@ impl Ask {
     }
 
     /// Copies the first `length` bytes of `source` to the front of `target`.
-    pub(super) fn copy(source: FileId, target: FileId, length: u32) -> Self {
+    pub(crate) fn copy(source: FileId, target: FileId, length: u32) -> Self {
         let mut input = Vec::new();
         input.extend_from_slice(&source.persistent.to_le_bytes());
         input.extend_from_slice(&source.volatile.to_le_bytes());
@@ -282,7 +293,7 @@ impl Ask {
     }
 
     /// Asks for the times and attributes of a file.
-    pub(super) fn query(file: FileId) -> Self {
+    pub(crate) fn query(file: FileId) -> Self {
         let request = QueryInfoRequest {
             info_type: InfoType::FILE,
             // FileBasicInformation (MS-FSCC §2.4).
@@ -296,12 +307,12 @@ impl Ask {
         Self::new(Command::QueryInfo, |out| request.encode(out))
     }
 
-    pub(super) fn lock(file: FileId, flags: LockFlags) -> Self {
+    pub(crate) fn lock(file: FileId, flags: LockFlags) -> Self {
         Self::lock_bytes(file, 0..1, flags)
     }
 
     /// Locks or unlocks each of these bytes by itself.
-    pub(super) fn lock_bytes(file: FileId, bytes: Range<u64>, flags: LockFlags) -> Self {
+    pub(crate) fn lock_bytes(file: FileId, bytes: Range<u64>, flags: LockFlags) -> Self {
         let range = |offset| LockRange { offset, length: 1, flags };
         let ranges: Vec<_> = bytes.map(range).collect();
         Self::new(Command::Lock, |out| LockRequest::encode(0, file, &ranges, out))
@@ -310,35 +321,40 @@ impl Ask {
 
 /// A response.
 #[derive(Debug)]
-pub(super) struct Told {
-    pub(super) header: Header,
+pub(crate) struct Told {
+    pub(crate) header: Header,
     /// The message, from its header on.
-    pub(super) message: Vec<u8>,
+    pub(crate) message: Vec<u8>,
 }
 
 impl Told {
-    pub(super) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         self.header.status
     }
 
     /// The open that a CREATE made.
-    pub(super) fn file(&self) -> FileId {
+    pub(crate) fn file(&self) -> FileId {
         assert_eq!(self.status(), Status::SUCCESS, "of a CREATE");
         CreateResponse::decode(&self.message).unwrap().0.file
     }
 }
 
 /// A client on one connection.
-pub(super) struct Client {
-    pub(super) socket: TcpStream,
+pub(crate) struct Client {
+    pub(crate) socket: TcpStream,
     next_id: u64,
     session: u64,
     tree: u32,
 }
 
 impl Client {
+    /// A client on a connection of which nothing was used yet.
+    pub(crate) const fn over(socket: TcpStream) -> Self {
+        Self { socket, next_id: 0, session: 0, tree: 0 }
+    }
+
     /// Sends the requests in one frame. Gives the id of the first message.
-    pub(super) fn send(&mut self, asks: &[Ask]) -> u64 {
+    pub(crate) fn send(&mut self, asks: &[Ask]) -> u64 {
         let first = self.next_id;
         let mut frame = vec![0; 4];
         let mut writer = ChainWriter::new(&frame);
@@ -369,7 +385,7 @@ impl Client {
     }
 
     /// The next frame with responses; nothing if the server has closed the connection.
-    pub(super) fn receive_frame(&mut self) -> Option<Vec<Told>> {
+    pub(crate) fn receive_frame(&mut self) -> Option<Vec<Told>> {
         let mut prefix = [0; 4];
         self.socket.read_exact(&mut prefix).ok()?;
         let mut frame = vec![0; usize::try_from(u32::from_be_bytes(prefix)).unwrap()];
@@ -383,7 +399,7 @@ impl Client {
     }
 
     /// The next response that is no interim one.
-    pub(super) fn receive(&mut self) -> Told {
+    pub(crate) fn receive(&mut self) -> Told {
         loop {
             let mut told = self.receive_frame().expect("the connection is open");
             assert_eq!(told.len(), 1, "responses in one frame");
@@ -395,36 +411,24 @@ impl Client {
     }
 
     /// Waits until the server has closed the connection.
-    pub(super) fn until_closed(mut self) {
+    pub(crate) fn until_closed(mut self) {
         assert!(self.receive_frame().is_none(), "the connection is closed");
     }
 
     /// Sends one request, and gives its response.
-    pub(super) fn ask(&mut self, ask: Ask) -> Told {
+    pub(crate) fn ask(&mut self, ask: Ask) -> Told {
         self.send(&[ask]);
         self.receive()
     }
 
     /// Opens a file, or makes it.
-    pub(super) fn open(&mut self, name: &str) -> FileId {
+    pub(crate) fn open(&mut self, name: &str) -> FileId {
         self.ask(Ask::open(name)).file()
     }
 
     /// Negotiates, and logs the user in.
-    pub(super) fn log_in(&mut self) {
-        let (hash, dialect) = (1u16.to_le_bytes(), Dialect::SMB_3_1_1.0.to_le_bytes());
-        let hashes = Numbers::new(&hash);
-        let mut buffer = Vec::new();
-        let context = NegotiateContext::PreauthIntegrity { hashes, salt: &[7; 32] };
-        let request = NegotiateRequest {
-            security_mode: SecurityMode::SIGNING_ENABLED,
-            capabilities: Capabilities::LARGE_MTU,
-            client_guid: [9; 16],
-            dialects: Numbers::new(&dialect),
-            contexts: NegotiateContexts::build(&mut buffer, [context]),
-        };
-        let told = self.ask(Ask::new(Command::Negotiate, |out| request.encode(out)));
-        assert_eq!(told.status(), Status::SUCCESS);
+    pub(crate) fn log_in(&mut self) {
+        assert_eq!(self.ask(Ask::negotiate()).status(), Status::SUCCESS);
         let account = Account {
             user: USER.to_owned(),
             domain: String::new(),
@@ -451,7 +455,7 @@ impl Client {
     }
 
     /// Connects to a share, which later requests are for.
-    pub(super) fn tree(&mut self, share: &str) {
+    pub(crate) fn tree(&mut self, share: &str) {
         let path = format!(r"\\server\{share}");
         let path: Vec<u8> = path.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let request = TreeConnectRequest { flags: TreeConnectFlags::empty(), path: &path };

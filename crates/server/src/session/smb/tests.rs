@@ -8,7 +8,7 @@ use weir_core::testing::block_on;
 use weir_core::{Clock, Name, Store};
 use weir_qos::Iops;
 use weir_qos::contract::Qos;
-use weir_smb::wire::{Command, CreateOptions, Empty, FileId, LockFlags, Status};
+use weir_smb::wire::{Command, CreateOptions, FileId, LockFlags, Status};
 
 #[test]
 fn where_there_are_bursts_every_request_of_smb_counts_alone_and_in_a_compound() {
@@ -108,7 +108,7 @@ fn copies_that_wait_for_their_contract_hold_what_a_connection_may() {
                 true => client.send(&[copy(), Ask::close(FileId::default())]),
             };
         }
-        client.send(&[Ask::new(Command::Echo, |out| Empty.encode(out))]);
+        client.send(&[Ask::echo()]);
         let freed = TermsChange { ceiling_iops: Some(None), ..TermsChange::default() };
         let most = REPLY_BYTES_MAX.div_ceil(CHUNK as usize);
         while fixture.live("open").waiting < most as u64 {
