@@ -30,6 +30,7 @@ use weir_smb::wire::{
     SessionSetupRequest, SessionSetupResponse, ShareAccess, Status, TreeConnectFlags,
     TreeConnectRequest, TreeOrAsync, WriteFlags, WriteRequest,
 };
+use weir_state::Use;
 
 const TIB: u64 = 1 << 40;
 /// The quota of the volume `tiny`, from which its contract follows.
@@ -89,6 +90,14 @@ impl Fixture {
             block_on(store.set_attr(&store.root(), &set, None, &Credentials::ROOT)).unwrap();
         }
         fixture
+    }
+
+    /// Waits until no connection is left, and nothing that clients had opened or locked.
+    pub(crate) fn until_nobody_is_left(&self) {
+        let engine = self.server.engine();
+        while engine.admission.connections() > 0 || engine.locks.tables().used() != Use::default() {
+            std::thread::yield_now();
+        }
     }
 
     /// A volume as it is served.
@@ -429,21 +438,28 @@ impl Client {
     /// Negotiates, and logs the user in.
     pub(crate) fn log_in(&mut self) {
         assert_eq!(self.ask(Ask::negotiate()).status(), Status::SUCCESS);
+        self.send_proof(PASSWORD);
+        assert_eq!(self.receive().status(), Status::SUCCESS);
+    }
+
+    /// Begins a login, and sends its last request with the proof of `password`.
+    pub(crate) fn send_proof(&mut self, password: &str) {
+        self.session = 0;
         let account = Account {
             user: USER.to_owned(),
             domain: String::new(),
             workstation: "TEST".to_owned(),
         };
-        let initiator = Initiator::new(account, nt_hash(&Provider, PASSWORD), true);
-        let told = self.set_up(&initiator.first());
+        let initiator = Initiator::new(account, nt_hash(&Provider, password), true);
+        self.send_token(&initiator.first());
+        let told = self.receive();
         assert_eq!(told.status(), Status::MORE_PROCESSING_REQUIRED);
         self.session = told.header.session_id;
         let challenge = SessionSetupResponse::decode(&told.message).unwrap().token;
-        let proven = initiator.prove(&Provider, challenge).unwrap();
-        assert_eq!(self.set_up(proven.token()).status(), Status::SUCCESS);
+        self.send_token(initiator.prove(&Provider, challenge).unwrap().token());
     }
 
-    fn set_up(&mut self, token: &[u8]) -> Told {
+    fn send_token(&mut self, token: &[u8]) {
         let request = SessionSetupRequest {
             flags: SessionSetupFlags::empty(),
             security_mode: SecurityMode::SIGNING_ENABLED,
@@ -451,7 +467,7 @@ impl Client {
             previous_session_id: 0,
             token: Payload { bytes: token, at: 0 },
         };
-        self.ask(Ask::new(Command::SessionSetup, |out| request.encode(out)))
+        self.send(&[Ask::new(Command::SessionSetup, |out| request.encode(out))]);
     }
 
     /// Connects to a share, which later requests are for.

@@ -1,6 +1,6 @@
 //! The session layer from sockets to the counters of volumes.
 
-use super::testing::{Ask, Client, Fixture};
+use super::testing::{Ask, Client, Fixture, Told};
 use crate::limits::REPLY_BYTES_MAX;
 use std::time::Duration;
 use weir_catalog::{PoolChange, TermsChange, VolumeChange};
@@ -214,4 +214,78 @@ fn long_changes_of_locks_are_left_to_a_thread() {
     assert_eq!(one.ask(unlock(100..1000)).status(), Status::SUCCESS);
     assert_eq!(other.ask(write(999)).status(), Status::SUCCESS);
     assert_eq!(one.ask(unlock(500..501)).status(), Status::RANGE_NOT_LOCKED);
+}
+
+/// The responses of a compound are one frame, whose memory has a bound: the elements beyond it are
+/// refused, one after another, and the open before them stays.
+#[test]
+fn a_compound_beyond_its_bound_is_refused_from_there_on() {
+    let fixture = Fixture::start();
+    let mut client = fixture.log_in("open");
+    let file = client.open("file");
+    assert_eq!(client.ask(Ask::write(file, 0, &[7; 1 << 20])).status(), Status::SUCCESS);
+    // Credits for all of it.
+    (0..4).for_each(|_| drop(client.ask(Ask::echo())));
+    let read = || Ask::read(FileId::PREVIOUS, 0, 1 << 20).related();
+    let close = Ask::close(FileId::PREVIOUS).related();
+    client.send(&[Ask::open("file"), read(), read(), read(), read(), close]);
+    let told = client.receive_frame().unwrap();
+    let statuses: Vec<_> = told.iter().map(Told::status).collect();
+    let (good, full) = (Status::SUCCESS, Status::INSUFFICIENT_RESOURCES);
+    assert_eq!(statuses, [good, good, good, good, full, full]);
+    assert_eq!(told[3].message.len(), told[1].message.len());
+    // The connection goes on, and the open that the compound made is its client's to close.
+    assert_eq!(client.ask(Ask::close(told[0].file())).status(), Status::SUCCESS);
+    assert_eq!(client.ask(Ask::close(file)).status(), Status::SUCCESS);
+}
+
+#[test]
+fn a_compound_whose_connection_closes_leaves_the_gate_and_its_opens() {
+    let fixture = Fixture::start();
+    let mut client = fixture.log_in("tiny");
+    let file = client.open("file");
+    assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
+    client.send(&[Ask::open("other"), Ask::write(file, 0, &[1; 512])]);
+    fixture.until_waiting("tiny", 1);
+    drop(client);
+    fixture.until_waiting("tiny", 0);
+    fixture.until_nobody_is_left();
+    assert_eq!(fixture.live("tiny").write_bytes, 5, "it is not carried out");
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn a_lock_whose_connection_closes_waits_no_more() {
+    let fixture = Fixture::start();
+    let (mut holder, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let (held, wanted) = (holder.open("file"), other.open("file"));
+    let exclusive = LockFlags::EXCLUSIVE;
+    assert_eq!(holder.ask(Ask::lock(held, exclusive)).status(), Status::SUCCESS);
+    other.send(&[Ask::lock(wanted, exclusive)]);
+    assert_eq!(other.receive_frame().unwrap()[0].status(), Status::PENDING);
+    drop(other);
+    let used = || fixture.server.engine().locks.tables().used();
+    while used().waiters > 0 || used().opens > 1 {
+        std::thread::yield_now();
+    }
+    assert_eq!((used().locks, used().opens), (1, 1), "the other client's are there");
+    assert_eq!(holder.ask(Ask::lock(held, LockFlags::UNLOCK)).status(), Status::SUCCESS);
+    drop(holder);
+    fixture.until_nobody_is_left();
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn a_login_whose_answer_is_held_back_ends_with_its_connection() {
+    let fixture = Fixture::start();
+    let mut clients: Vec<_> = (0..4).map(|_| fixture.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask(Ask::negotiate()).status(), Status::SUCCESS);
+        client.send_proof("a guess");
+    }
+    drop(clients);
+    fixture.until_nobody_is_left();
+    let mut client = fixture.log_in("open");
+    client.open("file");
+    fixture.server.stop().unwrap();
 }
