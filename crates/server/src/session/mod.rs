@@ -333,6 +333,13 @@ impl Session {
         }
     }
 
+    /// A request is answered, or will be at once.
+    pub(crate) fn ended(&mut self, rest: &Unanswered) {
+        if let (Self::Smb(session), Unanswered::Smb(rest)) = (self, rest) {
+            session.ended(rest);
+        }
+    }
+
     /// Time at which the session wants to [act](Self::ring) although its client sends nothing.
     pub(crate) fn alarm(&self) -> Option<Mono> {
         match self {

@@ -139,7 +139,9 @@ impl WorkerState {
             return self.mark(conn);
         };
         let Request { connection, volume, job, .. } = request;
-        self.answer_others(&volume, connection, job.refused(), &reply);
+        let rest = job.refused();
+        conn.session.ended(&rest);
+        self.answer_others(&volume, connection, rest, &reply);
         conn.send.push(reply, &mut self.buffers);
     }
 
@@ -189,13 +191,21 @@ impl WorkerState {
     }
 
     /// Settles an operation with its contract and queues its reply.
-    pub(super) fn finish(&mut self, conn: Option<&mut Conn>, outcome: Outcome, pending: Pending) {
+    pub(super) fn finish(
+        &mut self,
+        mut conn: Option<&mut Conn>,
+        outcome: Outcome,
+        pending: Pending,
+    ) {
         let Outcome { reply, moved, ok } = outcome;
         let Pending { connection, permit, rest, in_flight, woken, io, .. } = pending;
         // A lock may be answered from here on: the data is read, or written.
         drop(io);
         let ended = Ended { moved, ok, replied: conn.is_some(), woken };
         let Some(settled) = self.settle(permit, ended) else { return };
+        if let Some(conn) = &mut conn {
+            conn.session.ended(&rest);
+        }
         if settled.poll {
             self.gates.poll(Arc::clone(&settled.volume.gate), self.now);
         }

@@ -48,21 +48,23 @@ impl Answer {
         Self::new(request, status, bytes, session)
     }
 
-    /// The same in the asynchronous form, if an interim response was sent: the credits came with
-    /// that.
+    /// The same in the asynchronous form, if an interim response was sent.
     pub(super) fn after(self, pending: &Pending) -> Self {
-        self.in_form_of(pending.answer())
+        if pending.is_async() { self.in_async_form() } else { self }
     }
 
-    /// The same in the asynchronous form, if an interim response with `async_id` was sent.
-    pub(super) fn in_form_of(mut self, async_id: Option<u64>) -> Self {
-        if let Some(id) = async_id {
-            self.header.tree = TreeOrAsync::Async(id);
-            self.header.flags |= HeaderFlags::ASYNC;
-            self.header.credits = 0;
-        }
+    /// The same in the asynchronous form, after an interim response: the credits came with that.
+    pub(super) fn in_async_form(mut self) -> Self {
+        make_async(&mut self.header);
+        self.header.credits = 0;
         self
     }
+}
+
+/// Gives a response the asynchronous form, with the message id as its id.
+fn make_async(header: &mut Header) {
+    header.tree = TreeOrAsync::Async(header.message_id);
+    header.flags |= HeaderFlags::ASYNC;
 }
 
 /// The frame of these answers, sealed by a session as a whole or not.
@@ -100,13 +102,11 @@ pub(super) fn sendable(
 /// The interim response to a request that waits (MS-SMB2 §3.3.4.2). It is never signed.
 pub(super) fn interim(
     request: &Header,
-    async_id: u64,
     sealed: Option<&Arc<UserSession>>,
 ) -> Result<Vec<u8>, CryptoError> {
     let mut answer = Answer::error(request, Status::PENDING, sealed.is_some(), None);
     answer.header.flags.remove(HeaderFlags::SIGNED);
-    answer.header.tree = TreeOrAsync::Async(async_id);
-    answer.header.flags |= HeaderFlags::ASYNC;
+    make_async(&mut answer.header);
     frame_of(vec![answer], sealed)
 }
 

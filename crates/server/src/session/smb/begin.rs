@@ -165,7 +165,6 @@ impl SmbSession {
         let Aim { volume, share, op, route, cost, file } = aim;
         let (connection, arrived) = (cx.connection, cx.arrived);
         let (client, class) = (session.key, route.class);
-        self.asyncs += 1;
         let accounts = Accounts(Arc::clone(served.snapshot()));
         let job = SmbJob {
             smb: Arc::clone(&self.smb),
@@ -177,7 +176,7 @@ impl SmbSession {
             file,
             route,
             sealed,
-            pending: Pending::new(self.asyncs),
+            pending: Pending::new(),
         };
         let job = Job::Smb(Box::new(job));
         Ok(Begun::Request(Request { connection, client, volume, op, class, cost, arrived, job }))
@@ -213,16 +212,15 @@ impl SmbSession {
     fn cancel(&mut self, chain: &Chain<'_>) -> Result<Begun, SmbError> {
         for element in chain.iter() {
             let header = element.header;
-            let async_id = match header.tree {
-                TreeOrAsync::Async(id) => Some(id),
-                TreeOrAsync::Tree(_) => None,
+            let id = match header.tree {
+                TreeOrAsync::Async(id) => id,
+                TreeOrAsync::Tree(_) => header.message_id,
             };
-            let cancelled = self.pending.cancel(async_id, header.message_id);
-            if let Some(Cancelled { header, async_id, sealed }) = cancelled {
+            if let Some(Cancelled { header, is_async, sealed }) = self.pending.cancel(id) {
                 let session = self.sessions.find(header.session_id);
                 let (status, is_sealed) = (Status::CANCELLED, sealed.is_some());
                 let answer = Answer::error(&header, status, is_sealed, session.as_ref());
-                let answer = answer.in_form_of(async_id);
+                let answer = if is_async { answer.in_async_form() } else { answer };
                 return Ok(Begun::Reply(frame_of(vec![answer], sealed.as_ref())?));
             }
         }

@@ -309,7 +309,7 @@ impl Ground {
             accounts: Accounts(Arc::clone(self.served.snapshot())),
             io: self.io.clone(),
             permits,
-            pending: Pending::new(0),
+            pending: Pending::new(),
             may_wait: false,
         };
         let carried = job::carry_out(&host, command, element, related, bytes, sealed).await;

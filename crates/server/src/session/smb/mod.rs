@@ -97,8 +97,6 @@ pub(crate) struct SmbSession {
     logins: Vec<HalfLogin>,
     sessions: Arc<Connected>,
     pending: PendingList,
-    /// The number of asynchronous ids given, which are the connection's own (MS-SMB2 §3.3.1.13).
-    asyncs: u64,
     delayed: Vec<Delayed>,
 }
 
@@ -112,7 +110,6 @@ impl SmbSession {
             logins: Vec::new(),
             sessions: Arc::default(),
             pending: PendingList::default(),
-            asyncs: 0,
             delayed: Vec::new(),
         }
     }
@@ -138,6 +135,11 @@ impl SmbSession {
         self.pending.add(rest.header, rest.sealed.clone(), &rest.pending, false, now);
     }
 
+    /// See [`super::Session::ended`].
+    pub(super) fn ended(&mut self, rest: &SmbUnanswered) {
+        self.pending.remove(rest.header.message_id);
+    }
+
     /// See [`super::Session::holds_state`].
     pub(super) fn holds_state(&self) -> bool {
         self.sessions.hold_opens()
@@ -158,8 +160,8 @@ impl SmbSession {
     pub(super) fn ring(&mut self, now: Mono) -> Option<Vec<Vec<u8>>> {
         let due = self.delayed.extract_if(.., |delayed| delayed.at <= now);
         let mut records: Vec<Vec<u8>> = due.map(|delayed| delayed.record).collect();
-        for Interim { header, async_id, sealed } in self.pending.due(now) {
-            records.push(answer::interim(&header, async_id, sealed.as_ref()).ok()?);
+        for Interim { header, sealed } in self.pending.due(now) {
+            records.push(answer::interim(&header, sealed.as_ref()).ok()?);
         }
         Some(records)
     }
