@@ -8,7 +8,7 @@
 
 use super::gates::Gates;
 use super::request::Admitted;
-use super::{Message, Released, Ticket};
+use super::{Barrier, IoGenerations, Message, Released, Ticket};
 use crate::clock::SystemClock;
 use crate::conn_id::ConnId;
 use crate::engine::testing::{request, served_by, store};
@@ -16,12 +16,15 @@ use crate::engine::{Ended, Permit, ServedVolume, Workers};
 use crate::gate::{Gate, ParkedTotal, PoolGate, Queued, Room};
 use crate::inbox::Inbox;
 use crate::session::Job;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Ordering};
 use crate::worker::GateEntry;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::thread::{self, JoinHandle};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Waker};
 use weir_core::{Mono, ObjectKey, OpClass, VolumeId};
 use weir_qos::{BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, Share};
 use weir_store::VolumeStore;
@@ -620,4 +623,61 @@ fn what_a_closed_connection_left_waiting_holds_up_nobody() {
             world.finish((0..2).chain(gone));
         });
     }
+}
+
+/// A worker that only takes note of barriers.
+fn note_barriers(inbox: &Inbox<Message>, io: &IoGenerations) {
+    let mut messages = Vec::new();
+    inbox.take(&mut messages);
+    for message in messages {
+        if let Message::Barrier(token) = message {
+            io.end(token);
+        }
+    }
+}
+
+/// One worker reads or writes while another locks what is read or written.
+#[test]
+fn a_lock_is_answered_when_the_operations_that_did_not_see_it_have_ended() {
+    explore(|| {
+        let inboxes = [Inbox::new().unwrap(), Inbox::new().unwrap()];
+        let workers = Workers::new(&inboxes, SystemClock::start());
+        let [operating, locking] = inboxes;
+        let (locked, answered) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let unseen = Arc::new(AtomicUsize::new(0));
+        let operations = {
+            let (locked, answered) = (Arc::clone(&locked), Arc::clone(&answered));
+            let unseen = Arc::clone(&unseen);
+            thread::spawn(move || {
+                let io = IoGenerations::default();
+                for _ in 0..3 {
+                    let guard = io.enter();
+                    if !locked.load(Ordering::SeqCst) {
+                        // It waits for the disk, and other messages come meanwhile.
+                        unseen.fetch_add(1, Ordering::SeqCst);
+                        note_barriers(&operating, &io);
+                        unseen.fetch_sub(1, Ordering::SeqCst);
+                    }
+                    drop(guard);
+                    note_barriers(&operating, &io);
+                }
+                while !answered.load(Ordering::SeqCst) {
+                    note_barriers(&operating, &io);
+                    thread::yield_now();
+                }
+            })
+        };
+        let io = IoGenerations::default();
+        locked.store(true, Ordering::SeqCst);
+        let mut barrier = Barrier::new(&workers);
+        let mut cx = Context::from_waker(Waker::noop());
+        while Pin::new(&mut barrier).poll(&mut cx).is_pending() {
+            note_barriers(&locking, &io);
+            thread::yield_now();
+        }
+        assert_eq!(unseen.load(Ordering::SeqCst), 0, "operations that did not see the lock");
+        answered.store(true, Ordering::SeqCst);
+        operations.join().unwrap();
+    });
 }
