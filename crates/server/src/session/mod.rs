@@ -375,7 +375,7 @@ impl Session {
                 session.close(engine, view, connection, took_all);
                 None
             }
-            Self::Smb(session) => session.close(view),
+            Self::Smb(session) => session.close(),
             #[cfg(test)]
             Self::Toy(session) => {
                 session.close(engine, connection);

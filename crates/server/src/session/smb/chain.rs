@@ -252,7 +252,7 @@ impl Ground {
     }
 
     async fn log_off(&self, session: &UserSession, out: &mut Vec<u8>) -> Result<(), Status> {
-        tree::end_session(&self.smb, session, &self.served).await;
+        tree::end_session(&self.smb, session).await;
         Empty.encode(out);
         Ok(())
     }
@@ -264,7 +264,7 @@ impl Ground {
         out: &mut Vec<u8>,
     ) -> Result<(), Status> {
         let opens = session.disconnect(tree).ok_or(Status::NETWORK_NAME_DELETED)?;
-        tree::close_all(&self.smb, opens, &self.served).await;
+        tree::close_all(&self.smb, opens).await;
         Empty.encode(out);
         Ok(())
     }

@@ -184,7 +184,7 @@ impl Host for SmbHost {
 
     fn keep(&self, open: Open<VolumeObject>, state: OpenState<VolumeObject>) -> Option<OpenRef> {
         let id = self.smb.next_file();
-        let open = FileOpen::new(Open { id, ..open }, self.volume.id, state);
+        let open = FileOpen::new(Open { id, ..open }, &self.volume, state);
         self.session.keep(open).map(OpenRef)
     }
 

@@ -150,9 +150,8 @@ impl SmbSession {
         let Some(old) = old else {
             return Ok(frame.map_or(Begun::Nothing, Begun::Reply));
         };
-        let served = Arc::clone(cx.view.load());
         let reply = async move {
-            tree::end_session(&smb, &old, &served).await;
+            tree::end_session(&smb, &old).await;
             Prepared::of(frame)
         };
         Ok(Begun::Await { reply: Box::pin(reply), holds: 0, requests: 1 })

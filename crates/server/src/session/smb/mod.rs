@@ -33,7 +33,6 @@ pub(crate) use server::SmbServer;
 pub(crate) use waiter::SmbWaiter;
 
 use super::{Frame, ProtocolError};
-use crate::engine::View;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::sync::Arc;
 use connected::Connected;
@@ -168,16 +167,15 @@ impl SmbSession {
 
     /// See [`super::Session::close`]: ends the sessions of the connection. Gives what is left to be
     /// done: their opens are closed, and files deleted that are to be.
-    pub(super) fn close(self, view: &mut View) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
+    pub(super) fn close(self) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
         let sessions = self.sessions.take_all();
         if sessions.is_empty() {
             return None;
         }
-        let served = Arc::clone(view.load());
         let smb = self.smb;
         Some(Box::pin(async move {
             for session in sessions {
-                tree::end_session(&smb, &session, &served).await;
+                tree::end_session(&smb, &session).await;
             }
         }))
     }

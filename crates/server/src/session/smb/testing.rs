@@ -71,11 +71,7 @@ impl Fixture {
             let pool = NewPool { name, level, size_bytes: 1000 * TIB, ..NewPool::default() };
             catalog.create_pool(&pool, Mode::Commit).unwrap();
             for (name, quota_bytes) in [("tiny", TINY_BYTES), ("open", 900 * TIB)] {
-                let (name, pool) = (name.to_owned(), "pool".to_owned());
-                let protocols = Protocols::new(true, true);
-                let sharing = SharingChange { protocols, ..SharingChange::default() };
-                let volume = NewVolume { name, pool, quota_bytes, sharing, ..NewVolume::default() };
-                catalog.create_volume(&volume, Mode::Commit).unwrap();
+                catalog.create_volume(&new_volume(name, quota_bytes), Mode::Commit).unwrap();
             }
             let (name, groups) = (USER.to_owned(), Vec::new());
             let user = NewUser { name, uid: 1000, gid: None, groups, enabled: true };
@@ -84,12 +80,22 @@ impl Fixture {
             catalog.set_password(USER, &hash, Mode::Commit).unwrap();
         }
         let fixture = Self { server: Server::start(&config).unwrap(), _directory: directory };
-        for volume in ["tiny", "open"] {
-            let served = fixture.volume(volume);
-            let (store, set) = (&served.store, SetAttr { mode: Some(0o777), ..SetAttr::default() });
-            block_on(store.set_attr(&store.root(), &set, None, &Credentials::ROOT)).unwrap();
-        }
+        ["tiny", "open"].into_iter().for_each(|volume| fixture.open_to_all(volume));
         fixture
+    }
+
+    /// Makes a volume whose contract never binds.
+    pub(crate) fn create(&self, name: &str) {
+        let catalog = self.server.catalog();
+        catalog.create_volume(&new_volume(name, TIB), Mode::Commit).unwrap();
+        self.server.plane().apply(catalog.snapshot()).unwrap();
+        self.open_to_all(name);
+    }
+
+    fn open_to_all(&self, volume: &str) {
+        let volume = self.volume(volume);
+        let (store, set) = (&volume.store, SetAttr { mode: Some(0o777), ..SetAttr::default() });
+        block_on(store.set_attr(&store.root(), &set, None, &Credentials::ROOT)).unwrap();
     }
 
     /// Waits until no connection is left, and nothing that clients had opened or locked.
@@ -179,6 +185,13 @@ impl Fixture {
     }
 }
 
+fn new_volume(name: &str, quota_bytes: u64) -> NewVolume {
+    let protocols = Protocols::new(true, true);
+    let sharing = SharingChange { protocols, ..SharingChange::default() };
+    let (name, pool) = (name.to_owned(), "pool".to_owned());
+    NewVolume { name, pool, quota_bytes, sharing, ..NewVolume::default() }
+}
+
 /// A request: its command, and its body.
 pub(crate) struct Ask {
     pub(crate) command: Command,
@@ -218,6 +231,10 @@ impl Ask {
             contexts: NegotiateContexts::build(&mut buffer, [context]),
         };
         Self::new(Command::Negotiate, |out| request.encode(out))
+    }
+
+    pub(crate) fn log_off() -> Self {
+        Self::new(Command::Logoff, |out| Empty.encode(out))
     }
 
     pub(crate) fn echo() -> Self {

@@ -289,3 +289,21 @@ fn a_login_whose_answer_is_held_back_ends_with_its_connection() {
     client.open("file");
     fixture.server.stop().unwrap();
 }
+
+/// A volume that was made after a compound began may have opens when the compound ends the session.
+#[test]
+fn a_late_logoff_closes_opens_on_volumes_that_its_frame_did_not_know() {
+    let fixture = Fixture::start();
+    let mut client = fixture.log_in("tiny");
+    let file = client.open("file");
+    assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
+    client.send(&[Ask::write(file, 0, &[1; 512]), Ask::log_off()]);
+    fixture.until_waiting("tiny", 1);
+    fixture.create("young");
+    client.tree("young");
+    client.open("file");
+    fixture.lift();
+    let told = client.receive_frame().unwrap();
+    assert!(told.iter().all(|told| told.status() == Status::SUCCESS), "{told:?}");
+    assert_eq!(fixture.server.engine().locks.tables().used().opens, 0);
+}

@@ -202,22 +202,22 @@ impl weir_smb::host::Volume for OpenVolume<'_> {
     }
 }
 
-/// Closes opens that belong to volumes which are served.
-pub(super) async fn close_all(smb: &SmbServer, opens: Vec<Arc<FileOpen>>, served: &ServedSet) {
+/// Closes opens.
+pub(super) async fn close_all(smb: &SmbServer, opens: Vec<Arc<FileOpen>>) {
     for open in opens {
-        if let Some(Served { volume, .. }) = served.by_id(open.volume) {
+        if let Some(volume) = open.volume.upgrade() {
             let place = lock(&open.state).place.clone();
-            let volume = OpenVolume { smb, volume };
+            let volume = OpenVolume { smb, volume: &volume };
             end(&volume, open.open.shared, &open.open.object, place.as_ref()).await;
         }
     }
 }
 
 /// Ends a session with all that it holds.
-pub(super) async fn end_session(smb: &SmbServer, session: &UserSession, served: &ServedSet) {
+pub(super) async fn end_session(smb: &SmbServer, session: &UserSession) {
     let opens = session.end();
     smb.remove(session.id);
-    close_all(smb, opens, served).await;
+    close_all(smb, opens).await;
 }
 
 #[cfg(test)]

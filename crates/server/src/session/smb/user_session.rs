@@ -5,8 +5,9 @@
 
 use super::pipe_open::{PipeBytes, PipeOpen};
 use super::tree::DiskTree;
+use crate::engine::ServedVolume;
 use crate::limits::{OPENS_SESSION_MAX, PIPES_SESSION_MAX, TREES_SESSION_MAX};
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak, lock};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -23,17 +24,20 @@ use weir_store::VolumeObject;
 /// An open of a file or directory.
 pub(crate) struct FileOpen {
     pub(super) open: Open<VolumeObject>,
-    pub(super) volume: VolumeId,
+    /// Its volume, unless that is gone with all opens on it.
+    pub(super) volume: Weak<ServedVolume>,
+    volume_id: VolumeId,
     pub(super) state: Mutex<OpenState<VolumeObject>>,
 }
 
 impl FileOpen {
     pub(super) fn new(
         open: Open<VolumeObject>,
-        volume: VolumeId,
+        volume: &Arc<ServedVolume>,
         state: OpenState<VolumeObject>,
     ) -> Self {
-        Self { open, volume, state: Mutex::new(state) }
+        let (volume_id, volume) = (volume.id, Arc::downgrade(volume));
+        Self { open, volume, volume_id, state: Mutex::new(state) }
     }
 }
 
@@ -185,7 +189,7 @@ impl UserSession {
         let held = lock(&self.held);
         held.files
             .get(&id.volatile)
-            .filter(|open| open.open.id == id && open.volume == volume)
+            .filter(|open| open.open.id == id && open.volume_id == volume)
             .cloned()
     }
 
