@@ -307,3 +307,15 @@ fn a_late_logoff_closes_opens_on_volumes_that_its_frame_did_not_know() {
     assert!(told.iter().all(|told| told.status() == Status::SUCCESS), "{told:?}");
     assert_eq!(fixture.server.engine().locks.tables().used().opens, 0);
 }
+
+#[test]
+fn the_end_of_a_session_gives_way_and_closes_all_its_opens() {
+    let fixture = Fixture::start();
+    let mut client = fixture.log_in("open");
+    for _ in 0..600 {
+        client.open("file");
+    }
+    assert_eq!(fixture.server.engine().locks.tables().used().opens, 600);
+    assert_eq!(client.ask(Ask::log_off()).status(), Status::SUCCESS);
+    assert_eq!(fixture.server.engine().locks.tables().used().opens, 0);
+}

@@ -6,6 +6,7 @@ use super::user_session::{FileOpen, Tree, UserSession};
 use crate::engine::{Served, ServedSet, ServedVolume};
 use crate::session::tell;
 use crate::sync::{Arc, lock};
+use crate::worker::give_way;
 use arc_swap::ArcSwap;
 use weir_catalog::{Access, Volume};
 use weir_core::{ObjectKey, VolumeId};
@@ -18,6 +19,9 @@ use weir_smb::wire::{
 };
 use weir_state::{File, OpenId};
 use weir_store::{VolumeObject, VolumeStore};
+
+/// Opens that are closed before other connections of the worker have their turn.
+const CLOSES_TURN_MAX: usize = 256;
 
 /// The share of named pipes, as clients name it.
 const PIPES: &str = "IPC$";
@@ -202,9 +206,12 @@ impl weir_smb::host::Volume for OpenVolume<'_> {
     }
 }
 
-/// Closes opens.
+/// Closes opens. There may be many: other connections of the worker have their turns meanwhile.
 pub(super) async fn close_all(smb: &SmbServer, opens: Vec<Arc<FileOpen>>) {
-    for open in opens {
+    for (number, open) in opens.into_iter().enumerate() {
+        if number > 0 && number.is_multiple_of(CLOSES_TURN_MAX) {
+            give_way().await;
+        }
         if let Some(volume) = open.volume.upgrade() {
             let place = lock(&open.state).place.clone();
             let volume = OpenVolume { smb, volume: &volume };
