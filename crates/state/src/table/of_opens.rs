@@ -89,10 +89,7 @@ impl<W> Table<W> {
     ) -> Option<Closed<W>> {
         let open = books.opens.get(id).ok()?;
         let (file, owner) = (open.file(), open.owner(id));
-        let waiters = match books.accounts.has_owner(&owner) {
-            true => self.release(&file, Some(&owner), &|other| *other == owner, books, grants),
-            false => Vec::new(),
-        };
+        let waiters = self.release_open(&file, &owner, books, grants);
         let before = self.presence_if_watched(&file.object, books);
         let Open { client, mode, delete_on_close, .. } = books.opens.remove(id)?;
         let left = self.opened.remove(&file.object, id, mode);
@@ -111,6 +108,20 @@ impl<W> Table<W> {
         let leaves_delete = later.is_some_and(|request| request.open == id);
         self.tell_change(&file.object, before, books);
         Some(Closed { open: id, file, last, delete, leaves_delete, waiters })
+    }
+
+    /// Gives up all locks of an open; gives the tokens of its requests that waited.
+    pub(crate) fn release_open(
+        &mut self,
+        file: &File,
+        owner: &Owner,
+        books: &mut Books,
+        grants: &mut Vec<Grant<W>>,
+    ) -> Vec<W> {
+        match books.accounts.has_owner(owner) {
+            true => self.release(file, Some(owner), &|other| other == owner, books, grants),
+            false => Vec::new(),
+        }
     }
 
     /// Has a file deleted when its last open is closed, or no longer so.

@@ -174,6 +174,14 @@ impl<W> Tables<W> {
         table.cancel_open(&file, open, wait, &mut self.books, grants)
     }
 
+    /// Gives up all locks of an open, and gives the tokens of its requests that waited: the part of
+    /// its [close](Self::close_file) that may take long.
+    pub fn release_open(&mut self, open: OpenId, grants: &mut Vec<Grant<W>>) -> Vec<W> {
+        let Ok((file, owner)) = self.locker(open) else { return Vec::new() };
+        let Some(table) = self.volumes.get_mut(&file.volume) else { return Vec::new() };
+        table.release_open(&file, &owner, &mut self.books, grants)
+    }
+
     /// May the bytes of `span` be used like this? By `open`: not if another's lock, of whatever
     /// protocol, stands against it, or for writing any shared lock, its own too
     /// (MS-FSA §2.1.4.10). By somebody who has no open, a client of NFS: not if a lock of an open

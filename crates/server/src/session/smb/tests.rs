@@ -214,6 +214,10 @@ fn long_changes_of_locks_are_left_to_a_thread() {
     assert_eq!(one.ask(unlock(100..1000)).status(), Status::SUCCESS);
     assert_eq!(other.ask(write(999)).status(), Status::SUCCESS);
     assert_eq!(one.ask(unlock(500..501)).status(), Status::RANGE_NOT_LOCKED);
+    assert_eq!(one.ask(lock(100..1000)).status(), Status::SUCCESS);
+    assert_eq!(one.ask(Ask::close(held)).status(), Status::SUCCESS);
+    assert_eq!(other.ask(write(999)).status(), Status::SUCCESS);
+    assert_eq!(fixture.server.engine().locks.tables().used().locks, 0);
 }
 
 /// The responses of a compound are one frame, whose memory has a bound: the elements beyond it are

@@ -173,6 +173,23 @@ pub(super) struct OpenVolume<'a> {
     pub(super) volume: &'a ServedVolume,
 }
 
+impl OpenVolume<'_> {
+    /// Gives up the locks of an open that is to be closed, aside if that takes long.
+    async fn release(&self, open: OpenId) {
+        if self.volume.locks.tables_when_free().await.is_quick_open(open) {
+            return;
+        }
+        let released = self.volume.locks.aside(move |door| {
+            let mut grants = Vec::new();
+            let waiters = door.tables().release_open(open, &mut grants);
+            tell(grants);
+            drop(waiters);
+        });
+        // Otherwise its close does it.
+        let _left = released.await;
+    }
+}
+
 impl weir_smb::host::Volume for OpenVolume<'_> {
     type Store = VolumeStore;
 
@@ -186,6 +203,7 @@ impl weir_smb::host::Volume for OpenVolume<'_> {
         key: &ObjectKey,
         place: Option<&Place<VolumeObject>>,
     ) -> Option<Place<VolumeObject>> {
+        self.release(open).await;
         let mut grants = Vec::new();
         let file = File { volume: self.volume.id, object: *key };
         let mut tables = self.volume.locks.tables_when_free().await;
