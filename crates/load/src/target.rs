@@ -92,11 +92,10 @@ impl NfsTarget {
         Ok(target)
     }
 
-    /// The address that client `index` talks to.
-    pub fn address_of(&self, index: u32) -> SocketAddr {
-        let place = usize::try_from(index).unwrap_or(0) % (self.more.len() + 1);
-        let further = place.checked_sub(1).and_then(|place| self.more.get(place));
-        further.copied().unwrap_or(self.address)
+    /// The addresses of server and clients.
+    #[must_use]
+    pub(crate) fn addresses(&self) -> Addresses<'_> {
+        Addresses { first: self.address, more: &self.more, sources: &self.sources }
     }
 
     /// The source address of client `index` of `clients`; `None` leaves it to the system.
@@ -104,6 +103,34 @@ impl NfsTarget {
     /// # Errors
     /// [`BenchError::Workload`] if there are fewer addresses than clients.
     pub fn source(&self, index: u32, clients: u32) -> Result<Option<IpAddr>, BenchError> {
+        self.addresses().source(index, clients)
+    }
+}
+
+/// The addresses of a server, and those of its clients.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addresses<'a> {
+    /// The server's first address.
+    pub(crate) first: SocketAddr,
+    /// More addresses of the same server.
+    pub(crate) more: &'a [SocketAddr],
+    /// The clients' addresses, in order, if they are given.
+    pub(crate) sources: &'a [IpAddr],
+}
+
+impl Addresses<'_> {
+    /// The address that client `index` talks to.
+    pub(crate) fn of_client(&self, index: u32) -> SocketAddr {
+        let place = usize::try_from(index).unwrap_or(0) % (self.more.len() + 1);
+        let further = place.checked_sub(1).and_then(|place| self.more.get(place));
+        further.copied().unwrap_or(self.first)
+    }
+
+    /// The source address of client `index` of `clients`; `None` leaves it to the system.
+    ///
+    /// # Errors
+    /// [`BenchError::Workload`] if there are fewer addresses than clients.
+    pub(crate) fn source(&self, index: u32, clients: u32) -> Result<Option<IpAddr>, BenchError> {
         let position = usize::try_from(index).unwrap_or(usize::MAX);
         if let Some(address) = self.sources.get(position) {
             return Ok(Some(*address));
@@ -117,7 +144,7 @@ impl NfsTarget {
                 "{clients} clients need {clients} source addresses, not {given}"
             )));
         }
-        match self.address.ip() {
+        match self.first.ip() {
             IpAddr::V4(ip) if ip.is_loopback() && clients <= 60_000 => {
                 let [_, _, high, low] =
                     (0x0100 + index / 250 * 256 + index % 250 + 1).to_be_bytes();
@@ -207,7 +234,7 @@ mod tests {
     #[test]
     fn several_hosts_share_the_port_behind_the_last_and_clients_take_them_in_turn() {
         let target = NfsTarget::parse("nfs://127.0.0.1,127.0.0.2:99,127.0.0.3:2050/vol").unwrap();
-        let all = [0, 1, 2, 3].map(|client| target.address_of(client).to_string());
+        let all = [0, 1, 2, 3].map(|client| target.addresses().of_client(client).to_string());
         assert_eq!(all, ["127.0.0.1:2050", "127.0.0.2:99", "127.0.0.3:2050", "127.0.0.1:2050"]);
         let text = Target::Nfs(target.clone()).to_string();
         assert_eq!(text, "nfs://127.0.0.1:2050,127.0.0.2:99,127.0.0.3:2050/vol");

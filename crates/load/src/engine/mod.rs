@@ -9,6 +9,7 @@ mod content;
 mod drive;
 mod foreign;
 mod job;
+mod net;
 mod nfs;
 mod path;
 mod received;

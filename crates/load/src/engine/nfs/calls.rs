@@ -1,12 +1,13 @@
 //! Encoding a request into a connection's outbox.
 
-use super::outbox::Outbox;
 use crate::engine::Plan;
 use crate::engine::job::{Request, created_name, directory_name};
+use crate::engine::net::Outbox;
 use crate::payload::{BlockName, Payload};
 use crate::verify::{STAMP_BYTES, stamp};
 use crate::workload::Stability;
 use std::collections::HashMap;
+use std::sync::Arc;
 use weir_nfs::client::{Caller, Null, padding};
 use weir_nfs::v3::wire::{
     AccessArgs, AccessBits, CommitArgs, CreateArgs, CreateHow3, DirOpArgs3, FileHandle3,
@@ -57,21 +58,31 @@ impl Handles {
     }
 }
 
-/// Encodes requests under one identity.
-pub(super) struct Encoder<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) caller: &'a Caller,
-    pub(super) handles: &'a Handles,
-    /// Handles of what jobs created and will fill, by job and serial number.
-    pub(super) made: HashMap<(u32, u64), Box<[u8]>>,
+/// Encodes the requests of one connection.
+pub(super) struct Encoder {
+    pub(super) plan: Plan,
+    pub(super) caller: Caller,
+    pub(super) handles: Arc<Handles>,
+    /// Handles of what jobs created and will fill, by slot: a file is filled in the slot in which
+    /// it was created.
+    pub(super) made: HashMap<usize, Box<[u8]>>,
     /// Varies plain payload.
     pub(super) turn: u64,
 }
 
-impl Encoder<'_> {
-    /// Appends the call for `request` of `job` to `out`.
-    pub(super) fn encode(&mut self, out: &mut Outbox, xid: u32, job: u32, request: &Request) {
-        let (caller, handles) = (self.caller, self.handles);
+impl Encoder {
+    /// Appends the call for `request` of a slot and a job to `out`.
+    pub(super) fn encode(
+        &mut self,
+        out: &mut Outbox,
+        xid: u32,
+        (slot, job): (usize, u32),
+        request: &Request,
+    ) {
+        if changes(request) {
+            self.turn = self.turn.wrapping_add(1);
+        }
+        let Self { caller, handles, .. } = &*self;
         match *request {
             Request::Read { file, offset, bytes } => {
                 let args = ReadArgs { file: handles.file(file), offset, count: bytes };
@@ -86,9 +97,9 @@ impl Encoder<'_> {
                 let name = BlockName { run: self.plan.run, file: id, offset, generation };
                 self.write_stamped(out, xid, handles.file(file), name, bytes);
             }
-            Request::Fill { serial, bytes } => {
-                let handle = self.made.remove(&(job, serial)).unwrap_or_default();
-                self.write_plain(out, xid, FileHandle3(&handle), 0, bytes);
+            Request::Fill { bytes, .. } => {
+                let handle = self.made.get(&slot).map_or(&[][..], AsRef::as_ref);
+                self.write_plain(out, xid, FileHandle3(handle), 0, bytes);
             }
             Request::Commit { file } => {
                 let args = CommitArgs { file: handles.file(file), offset: 0, count: 0 };
@@ -114,19 +125,18 @@ impl Encoder<'_> {
     }
 
     /// Calls about names, and about attributes.
-    fn names(&mut self, out: &mut Outbox, xid: u32, job: u32, request: &Request) {
-        let (caller, handles) = (self.caller, self.handles);
+    fn names(&self, out: &mut Outbox, xid: u32, job: u32, request: &Request) {
+        let Self { caller, handles, plan, turn, .. } = self;
         match *request {
             Request::Lookup { file } => {
                 let index = usize::try_from(file).unwrap_or(usize::MAX);
-                let name = self.plan.files.get(index).map_or(&[][..], |spec| spec.name.as_bytes());
+                let name = plan.files.get(index).map_or(&[][..], |spec| spec.name.as_bytes());
                 let args = LookupArgs { what: handles.entry(name) };
                 out.head(|out| caller.call(out, xid, &args));
             }
             Request::Setattr { file } => {
-                self.turn = self.turn.wrapping_add(1);
                 let [odd, even] = MODES;
-                let mode = if self.turn.is_multiple_of(2) { even } else { odd };
+                let mode = if turn.is_multiple_of(2) { even } else { odd };
                 let new_attributes = Sattr3 { mode: Some(mode), ..Sattr3::NONE };
                 let args = SetattrArgs { object: handles.file(file), new_attributes, guard: None };
                 out.head(|out| caller.call(out, xid, &args));
@@ -158,7 +168,7 @@ impl Encoder<'_> {
     }
 
     fn write_plain(
-        &mut self,
+        &self,
         out: &mut Outbox,
         xid: u32,
         file: FileHandle3<'_>,
@@ -166,7 +176,6 @@ impl Encoder<'_> {
         bytes: u32,
     ) {
         self.write_head(out, xid, file, offset, bytes);
-        self.turn = self.turn.wrapping_add(1);
         out.payload(Payload::plain_start(self.turn), usize::try_from(bytes).unwrap_or(0));
         pad(out, bytes);
     }
@@ -204,6 +213,14 @@ impl Encoder<'_> {
         };
         out.head(|out| self.caller.write_head(out, xid, &head));
     }
+}
+
+/// Does the request write something that is to differ from the last time?
+const fn changes(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Write { generation: 0, .. } | Request::Fill { .. } | Request::Setattr { .. }
+    )
 }
 
 fn pad(out: &mut Outbox, bytes: u32) {

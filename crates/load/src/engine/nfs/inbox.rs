@@ -1,26 +1,18 @@
-//! Replies out of the byte stream of a connection. Only the front of a record is looked at; the
-//! data of a READ is passed over where it lies, or not even copied out of the kernel. Where data is
-//! verified, records are gathered whole.
+//! Replies of RPC out of the byte stream of a connection (RFC 5531 §11): records with marks, and
+//! records in fragments for a peer that sends such.
 
-use weir_nfs::rpc::{Deframer, FrameError, Step};
+use crate::engine::net::{Event, Fault, Inbox, MARK_BYTES, Mark, Records};
+use weir_nfs::rpc::{Deframer, Step};
 
 /// Bytes of a record that are enough to understand any reply: RPC header with the largest verifier
 /// (428 bytes), status, and the largest result before data (WRITE, 248 bytes).
 pub(super) const HEAD_BYTES: usize = 704;
-pub(super) const MARK_BYTES: usize = 4;
 const LAST_FRAGMENT: u32 = 1 << 31;
 
 /// The state of the stream between two receives.
 #[derive(Debug)]
-pub(super) struct Inbox {
-    /// Bytes of a record that are looked at.
-    head_bytes: usize,
-    /// A longer record is a fault, because all of it is wanted.
-    whole: bool,
-    /// Bytes of the present record that are still to come and of no interest.
-    skip: usize,
-    /// A beginning of a record too short to be understood.
-    partial: Vec<u8>,
+pub(super) struct RpcRecords {
+    plain: Inbox,
     /// Takes over for good when a peer splits a record into fragments.
     fragments: Option<Box<Fragments>>,
 }
@@ -31,116 +23,86 @@ struct Fragments {
     deframer: Deframer,
 }
 
-/// An event of the stream.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Event<'a> {
-    /// The front of a record (all of it, if that is short), and the length of all of it.
-    Head(&'a [u8], usize),
-    /// The record whose head came last is there in full.
-    End,
-}
-
-impl Default for Inbox {
-    fn default() -> Self {
-        let (skip, partial, fragments) = (0, Vec::new(), None);
-        Self { head_bytes: HEAD_BYTES, whole: false, skip, partial, fragments }
+impl RpcRecords {
+    /// Gives the front of each record.
+    pub(super) const fn heads() -> Self {
+        Self { plain: Inbox::heads(HEAD_BYTES), fragments: None }
     }
-}
 
-impl Inbox {
     /// Gives records whole, which are at most `most` bytes long.
-    pub(super) fn whole(most: usize) -> Self {
-        Self { head_bytes: most, whole: true, ..Self::default() }
+    pub(super) const fn whole(most: usize) -> Self {
+        Self { plain: Inbox::whole(most), fragments: None }
     }
+}
 
-    /// Bytes that may be dropped unseen.
+impl Records for RpcRecords {
     #[inline]
-    pub(super) const fn skip(&self) -> usize {
-        self.skip
+    fn skip(&self) -> usize {
+        self.plain.skip()
     }
 
-    /// Notes that `count` bytes were dropped. `true` if the record is there in full now.
     #[inline]
-    pub(super) const fn dropped(&mut self, count: usize) -> bool {
-        self.skip = self.skip.saturating_sub(count);
-        self.skip == 0
+    fn dropped(&mut self, count: usize) -> bool {
+        self.plain.dropped(count)
     }
 
-    /// Puts what is left from the last time in front of `buffer`; received bytes belong after it.
     #[inline]
-    pub(super) fn restore(&mut self, buffer: &mut [u8]) -> usize {
-        let len = self.partial.len();
-        if let Some(front) = buffer.get_mut(..len) {
-            front.copy_from_slice(&self.partial);
-        }
-        self.partial.clear();
-        len
+    fn restore(&mut self, buffer: &mut [u8]) -> usize {
+        self.plain.restore(buffer)
     }
 
-    /// Looks through `bytes`: what [`Inbox::restore`] put there, and what came after it.
-    pub(super) fn feed<E: From<FrameError>>(
+    #[inline]
+    fn feed(
         &mut self,
-        bytes: &[u8],
-        mut each: impl FnMut(Event<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        bytes: &mut [u8],
+        mut each: impl FnMut(Event<'_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         if let Some(fragments) = &mut self.fragments {
             return fragments.feed(bytes, each);
         }
-        let mut rest = bytes;
-        loop {
-            if self.skip > 0 {
-                let count = self.skip.min(rest.len());
-                rest = rest.get(count..).unwrap_or(&[]);
-                if !self.dropped(count) {
-                    return Ok(());
-                }
-                each(Event::End)?;
-            }
-            let Some((mark, record)) = rest.split_first_chunk::<MARK_BYTES>() else { break };
-            let mark = u32::from_be_bytes(*mark);
-            if mark & LAST_FRAGMENT == 0 {
-                return self.fragments.insert(Box::default()).feed(rest, each);
-            }
-            let len = (mark & !LAST_FRAGMENT) as usize;
-            if self.whole && len > self.head_bytes {
-                return Err(FrameError::TooLong { bytes: len }.into());
-            }
-            let Some((head, after)) = record.split_at_checked(len.min(self.head_bytes)) else {
-                break;
-            };
-            each(Event::Head(head, len))?;
-            rest = after;
-            self.skip = len - head.len();
-            if self.skip == 0 {
-                each(Event::End)?;
+        match self.plain.feed(bytes, mark, &mut each)? {
+            None => Ok(()),
+            Some(at) => {
+                let rest = bytes.get(at..).unwrap_or(&[]);
+                self.fragments.insert(Box::default()).feed(rest, each)
             }
         }
-        self.partial.extend_from_slice(rest);
-        Ok(())
     }
 }
 
+/// A record that is one fragment, its last, or the first of several fragments.
+#[expect(clippy::unnecessary_wraps, reason = "a mark of another protocol can be wrong")]
+const fn mark(mark: [u8; MARK_BYTES]) -> Result<Mark, Fault> {
+    let mark = u32::from_be_bytes(mark);
+    if mark & LAST_FRAGMENT == 0 {
+        return Ok(Mark::Other);
+    }
+    Ok(Mark::Record((mark & !LAST_FRAGMENT) as usize))
+}
+
 impl Fragments {
-    fn feed<E: From<FrameError>>(
+    fn feed(
         &mut self,
         bytes: &[u8],
-        mut each: impl FnMut(Event<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut each: impl FnMut(Event<'_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         self.bytes.extend_from_slice(bytes);
         let mut start = 0;
         loop {
-            let rest = self.bytes.get(start..).unwrap_or(&[]);
+            let rest = self.bytes.get_mut(start..).unwrap_or(&mut []);
             start += match self.deframer.next(rest)? {
                 Step::NeedMore { .. } => break,
                 Step::Fragment { consumed } => consumed,
                 Step::Record { at, consumed } => {
-                    let record = rest.get(at).unwrap_or(&[]);
-                    each(Event::Head(record, record.len()))?;
+                    let record = rest.get_mut(at).unwrap_or(&mut []);
+                    let len = record.len();
+                    each(Event::Head(record, len))?;
                     each(Event::End)?;
                     consumed
                 }
-                Step::Assembled { record, consumed } => {
-                    each(Event::Head(&record, record.len()))?;
+                Step::Assembled { mut record, consumed } => {
+                    let len = record.len();
+                    each(Event::Head(&mut record, len))?;
                     each(Event::End)?;
                     consumed
                 }
@@ -154,6 +116,7 @@ impl Fragments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::net::MARK_BYTES;
 
     fn record(body: &[u8], fragments: usize) -> Vec<u8> {
         let mut out = Vec::new();
@@ -171,13 +134,13 @@ mod tests {
 
     /// Feeds `stream` in steps of `step` bytes; gives the heads, and how many records ended.
     fn run(stream: &[u8], step: usize) -> (Vec<Vec<u8>>, usize) {
-        let (mut inbox, mut heads, mut ends) = (Inbox::default(), Vec::new(), 0);
+        let (mut inbox, mut heads, mut ends) = (RpcRecords::heads(), Vec::new(), 0);
         for chunk in stream.chunks(step) {
             let mut buffer = vec![0; HEAD_BYTES + MARK_BYTES + chunk.len()];
             let kept = inbox.restore(&mut buffer);
             buffer[kept..kept + chunk.len()].copy_from_slice(chunk);
             inbox
-                .feed::<FrameError>(&buffer[..kept + chunk.len()], |event| {
+                .feed(&mut buffer[..kept + chunk.len()], |event| {
                     match event {
                         Event::Head(head, _) => {
                             assert_eq!(heads.len(), ends, "one record at a time");
@@ -215,7 +178,7 @@ mod tests {
 
     #[test]
     fn whole_records_come_in_one_piece_and_none_is_longer_than_agreed() {
-        let mut inbox = Inbox::whole(2000);
+        let mut inbox = RpcRecords::whole(2000);
         let stream = [record(&[7; 1999], 1), record(&[8; 3], 1)].concat();
         let mut heads = Vec::new();
         for chunk in stream.chunks(700) {
@@ -223,7 +186,7 @@ mod tests {
             let kept = inbox.restore(&mut buffer);
             buffer[kept..kept + chunk.len()].copy_from_slice(chunk);
             inbox
-                .feed::<FrameError>(&buffer[..kept + chunk.len()], |event| {
+                .feed(&mut buffer[..kept + chunk.len()], |event| {
                     if let Event::Head(head, _) = event {
                         heads.push(head.to_vec());
                     }
@@ -232,15 +195,15 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(heads, [vec![7; 1999], vec![8; 3]]);
-        let longer = record(&[9; 2001], 1);
-        assert!(inbox.feed::<FrameError>(&longer[..8], |_| Ok(())).is_err());
+        let mut longer = record(&[9; 2001], 1);
+        assert!(inbox.feed(&mut longer[..8], |_| Ok(())).is_err());
     }
 
     #[test]
     fn dropping_unseen_bytes_ends_the_record() {
-        let mut inbox = Inbox::default();
-        let stream = record(&vec![5; 5000], 1);
-        inbox.feed::<FrameError>(&stream[..1000], |_| Ok(())).unwrap();
+        let mut inbox = RpcRecords::heads();
+        let mut stream = record(&vec![5; 5000], 1);
+        inbox.feed(&mut stream[..1000], |_| Ok(())).unwrap();
         assert_eq!(inbox.skip(), 4004);
         assert!(!inbox.dropped(4000));
         assert!(inbox.dropped(4));

@@ -2,23 +2,11 @@
 
 use super::status;
 use crate::engine::job::Request;
+use crate::engine::net::Outcome;
 use crate::workload::Stability;
 use weir_nfs::client::{RemoteCall, Reply};
 use weir_nfs::v3::wire::{CreateArgs, Fattr3, ReadArgs, Res, Status, WccData, WriteOk};
 use weir_nfs::xdr::{Decode, Reader, XdrError};
-
-/// The outcome in a reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ReplyOutcome {
-    /// The operation succeeded and moved so many bytes.
-    Done(u64),
-    /// A file was created, and this is its handle, if the server gave it.
-    Created(Option<Box<[u8]>>),
-    /// The call did not succeed, because there is no such name.
-    Absent,
-    /// The call failed, for the reason in words.
-    Failed(String),
-}
 
 /// The xid of the reply that begins with `head`.
 #[inline]
@@ -33,21 +21,21 @@ pub(super) fn outcome(
     (head, record_bytes): (&[u8], usize),
     request: &Request,
     stability: Stability,
-) -> Result<ReplyOutcome, XdrError> {
+) -> Result<Outcome, XdrError> {
     let body = match Reply::parse(head)?.body {
         Ok(body) => body,
-        Err(refused) => return Ok(ReplyOutcome::Failed(refused.to_string())),
+        Err(refused) => return Ok(Outcome::Failed(refused.to_string())),
     };
     if matches!(request, Request::Null) {
-        return Ok(ReplyOutcome::Done(0));
+        return Ok(Outcome::Done(0));
     }
     let mut input = Reader::new(body);
     let status = Status::decode(&mut input)?;
     if status == Status::NOENT {
-        return Ok(ReplyOutcome::Absent);
+        return Ok(Outcome::Absent("NFS3ERR_NOENT"));
     }
     if !status.is_ok() {
-        return Ok(ReplyOutcome::Failed(status::name(status)));
+        return Ok(Outcome::Failed(status::name(status)));
     }
     match request {
         Request::Read { bytes, .. } => {
@@ -56,29 +44,26 @@ pub(super) fn outcome(
         Request::Write { bytes, .. } | Request::Fill { bytes, .. } => {
             write(&mut input, *bytes, stability)
         }
-        Request::Create { .. } => created(body),
-        _ => Ok(ReplyOutcome::Done(0)),
+        _ => Ok(Outcome::Done(0)),
     }
 }
 
 /// RFC 1813 §3.3.6, up to the data. `behind` bytes of the record are not in `input`.
-fn read(input: &mut Reader<'_>, wanted: u32, behind: usize) -> Result<ReplyOutcome, XdrError> {
+fn read(input: &mut Reader<'_>, wanted: u32, behind: usize) -> Result<Outcome, XdrError> {
     if input.bool()? {
         input.bytes(Fattr3::BYTES)?;
     }
     let count = input.u32()?;
     if count != wanted {
-        return Ok(ReplyOutcome::Failed(format!("short read: {count} of {wanted} bytes")));
+        return Ok(Outcome::Failed(format!("short read: {count} of {wanted} bytes")));
     }
     let _eof = input.bool()?;
     let brought = input.u32()?;
     let room = usize::try_from(brought).unwrap_or(usize::MAX).saturating_sub(input.rest().len());
     if brought != count || room > behind {
-        return Ok(ReplyOutcome::Failed(
-            "a READ reply without the data that it announces".to_owned(),
-        ));
+        return Ok(Outcome::Failed("a READ reply without the data that it announces".to_owned()));
     }
-    Ok(ReplyOutcome::Done(u64::from(count)))
+    Ok(Outcome::Done(u64::from(count)))
 }
 
 /// The data in `record`, the whole reply to `request`; less than was asked for only where the file
@@ -97,25 +82,22 @@ pub(super) fn read_data<'a>(
 }
 
 /// RFC 1813 §3.3.7.
-fn write(
-    input: &mut Reader<'_>,
-    wanted: u32,
-    stability: Stability,
-) -> Result<ReplyOutcome, XdrError> {
+fn write(input: &mut Reader<'_>, wanted: u32, stability: Stability) -> Result<Outcome, XdrError> {
     let WriteOk { file_wcc: WccData { .. }, count, committed, .. } = WriteOk::decode(input)?;
     if count != wanted {
-        return Ok(ReplyOutcome::Failed(format!("short write: {count} of {wanted} bytes")));
+        return Ok(Outcome::Failed(format!("short write: {count} of {wanted} bytes")));
     }
     if (committed as u32) < super::calls::stable_how(stability) as u32 {
-        return Ok(ReplyOutcome::Failed("write less stable than requested".to_owned()));
+        return Ok(Outcome::Failed("write less stable than requested".to_owned()));
     }
-    Ok(ReplyOutcome::Done(u64::from(count)))
+    Ok(Outcome::Done(u64::from(count)))
 }
 
-/// RFC 1813 §3.3.8.
-fn created(body: &[u8]) -> Result<ReplyOutcome, XdrError> {
+/// The handle of what a successful CREATE made, if the server gives it (RFC 1813 §3.3.8).
+pub(super) fn created(record: &[u8]) -> Result<Option<Box<[u8]>>, XdrError> {
+    let Ok(body) = Reply::parse(record)?.body else { return Ok(None) };
     match <CreateArgs<'_> as RemoteCall>::Results::decode(&mut Reader::new(body))? {
-        Res::Ok(ok) => Ok(ReplyOutcome::Created(ok.object.map(|handle| handle.0.into()))),
-        Res::Fail(status, _) => Ok(ReplyOutcome::Failed(status::name(status))),
+        Res::Ok(ok) => Ok(ok.object.map(|handle| handle.0.into())),
+        Res::Fail(..) => Ok(None),
     }
 }

@@ -2,8 +2,8 @@
 //! laying them out, reading them back.
 
 use super::ahead::Patience;
+use crate::engine::net::connect;
 use crate::error::BenchError;
-use socket2::{Domain, Protocol, Socket, Type};
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -12,40 +12,9 @@ use weir_nfs::client::{Caller, RemoteCall, Reply};
 use weir_nfs::rpc::{Deframer, Step};
 use weir_nfs::v3::wire::Status;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A throttled volume may delay a window of large writes by tens of seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 const RECEIVE_BYTES: usize = 256 * 1024;
-
-/// Opens a TCP connection to `address`, from `source` if one is given.
-pub(super) fn connect(
-    address: SocketAddr,
-    source: Option<IpAddr>,
-) -> Result<TcpStream, BenchError> {
-    let attempt = || -> io::Result<TcpStream> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_tcp_nodelay(true)?;
-        if let Some(source) = source {
-            socket.bind(&SocketAddr::new(source, 0).into())?;
-        }
-        socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
-        Ok(socket.into())
-    };
-    attempt().map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                "; nothing listens there: is the server running, and is this its port?"
-            }
-            io::ErrorKind::AddrNotAvailable => {
-                "; the source address does not belong to this machine"
-            }
-            io::ErrorKind::TimedOut => "; no answer within 5 s: check for a firewall",
-            _ => "",
-        };
-        let from = source.map_or_else(|| "any address".to_owned(), |ip| ip.to_string());
-        BenchError::Connect { address, from, source: error, hint }
-    })
-}
 
 /// Numbers of calls lie below this one; those above are for [`Session::queue_as`].
 const XID_MASK: u32 = 0x3FFF_FFFF;

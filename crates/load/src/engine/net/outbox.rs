@@ -27,7 +27,7 @@ impl Piece {
 
 /// The bytes waiting on one connection. Its memory is bounded by the connection's depth.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(in crate::engine) struct Outbox {
     heads: Vec<u8>,
     pieces: Vec<Piece>,
     /// Pieces sent in full.
@@ -39,7 +39,7 @@ pub(super) struct Outbox {
 impl Outbox {
     /// Lets `encode` append header bytes.
     #[inline]
-    pub(super) fn head(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+    pub(in crate::engine) fn head(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         let start = self.heads.len();
         encode(&mut self.heads);
         let end = self.heads.len();
@@ -51,7 +51,7 @@ impl Outbox {
 
     /// Appends `len` bytes of the payload buffer from `start` on.
     #[inline]
-    pub(super) fn payload(&mut self, start: usize, len: usize) {
+    pub(in crate::engine) fn payload(&mut self, start: usize, len: usize) {
         self.pieces.push(Piece::Payload { start, len });
     }
 

@@ -4,11 +4,10 @@
 //! one send, so that the batches of the server come back as batches. What leaves later (a limited
 //! rate, a pause, an added distance) waits in its slot for a timer.
 
-use super::calls::{Encoder, Handles};
-use super::conn::{Conn, Expected, Fault, InFlight, Work};
+use super::conn::{Conn, InFlight, Work};
 use super::inbox::MARK_BYTES;
-use super::reply::ReplyOutcome;
 use super::timers::{SlotId, Timers};
+use super::{Channel, Fault, Outcome};
 use crate::control::Control;
 use crate::engine::job::{After, Job, Next, Op, Request};
 use crate::engine::schedule::Schedule;
@@ -21,10 +20,7 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::time::Timespec;
-use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use weir_nfs::client::Caller;
 
 /// Events taken at once.
 const EVENTS: usize = 256;
@@ -40,18 +36,17 @@ const ENDS: epoll::EventFlags =
     epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
 
 /// A thread's part of the load.
-pub(super) struct NfsWorker {
+pub(super) struct NetWorker<C: Channel> {
     pub(super) plan: Plan,
-    pub(super) caller: Caller,
-    pub(super) handles: Arc<Handles>,
     pub(super) jobs: Vec<Job>,
-    pub(super) conns: Vec<Conn>,
+    pub(super) conns: Vec<Conn<C>>,
 }
 
 /// The state of the loop.
 struct Loop<'a> {
     plan: &'a Plan,
-    encoder: Encoder<'a>,
+    /// The longest record where records are gathered whole.
+    whole_bytes: Option<usize>,
     jobs: Vec<Job>,
     /// Slots that wait for their job's pause to begin, by job.
     parked: Vec<Vec<SlotId>>,
@@ -72,7 +67,7 @@ struct Ended {
     usage: Usage,
 }
 
-impl NfsWorker {
+impl<C: Channel> NetWorker<C> {
     /// Applies the load until it is over.
     pub(super) fn run(
         self,
@@ -80,12 +75,11 @@ impl NfsWorker {
         control: &Control,
         recorder: Recorder,
     ) -> WorkerOutcome {
-        let Self { plan, caller, handles, jobs, mut conns } = self;
-        let made = HashMap::new();
+        let Self { plan, jobs, mut conns } = self;
         let ledger = plan.common.ledger.as_deref().filter(|_| plan.workload.verify_reads);
         let mut run = Loop {
             plan: &plan,
-            encoder: Encoder { plan: &plan, caller: &caller, handles: &handles, made, turn: 0 },
+            whole_bytes: conns.iter().find_map(|conn| conn.channel.whole_bytes()),
             parked: vec![Vec::new(); jobs.len()],
             jobs,
             timers: Timers::default(),
@@ -106,7 +100,7 @@ impl NfsWorker {
 }
 
 impl Loop<'_> {
-    fn drive(&mut self, conns: &mut [Conn], control: &Control) -> Result<(), Errno> {
+    fn drive(&mut self, conns: &mut [Conn<impl Channel>], control: &Control) -> Result<(), Errno> {
         let epoll = register(conns)?;
         let mut events = vec![
             epoll::Event {
@@ -150,12 +144,8 @@ impl Loop<'_> {
     }
 
     fn buffer_bytes(&self) -> usize {
-        let workload = &self.plan.workload;
-        if workload.verify_reads {
-            // Room for a record that is nearly complete, and for a good part of the next ones.
-            return super::record_bytes_max(workload) + MARK_BYTES + BUFFER_BYTES;
-        }
-        BUFFER_BYTES
+        // Room for a record that is nearly complete, and for a good part of the next ones.
+        self.whole_bytes.map_or(BUFFER_BYTES, |most| most + MARK_BYTES + BUFFER_BYTES)
     }
 
     /// Bytes to take at once: if replies carry much data, only enough for heads, so that the data
@@ -163,11 +153,11 @@ impl Loop<'_> {
     fn take_bytes(&self) -> usize {
         let workload = &self.plan.workload;
         let large = workload.reads() && workload.request_bytes_max() >= LARGE_READ_BYTES;
-        if large && !workload.verify_reads { HEAD_BYTES } else { usize::MAX }
+        if large && self.whole_bytes.is_none() { HEAD_BYTES } else { usize::MAX }
     }
 
     /// Fills every slot.
-    fn start(&mut self, conns: &mut [Conn]) {
+    fn start(&mut self, conns: &mut [Conn<impl Channel>]) {
         for (number, conn) in conns.iter_mut().enumerate() {
             let now_ns = self.schedule.now_ns();
             for slot in 0..conn.slots.len() {
@@ -180,13 +170,16 @@ impl Loop<'_> {
     }
 
     /// Takes every reply that is there and sends what follows from them.
-    fn serve(&mut self, conn: &mut Conn, number: usize, buffer: &mut [u8]) -> Result<(), Fault> {
+    fn serve(
+        &mut self,
+        conn: &mut Conn<impl Channel>,
+        number: usize,
+        buffer: &mut [u8],
+    ) -> Result<(), Fault> {
         if !conn.alive {
             return Ok(());
         }
-        let stability = self.plan.workload.stability;
-        let expected =
-            Expected { stability, data: self.checker.is_some(), take_bytes: self.take_bytes() };
+        let take_bytes = self.take_bytes();
         let mut finished = std::mem::take(&mut conn.finished);
         let checker = &mut self.checker;
         let look = |work: &Work, data: &[u8]| {
@@ -196,7 +189,7 @@ impl Loop<'_> {
                 checker.compare_in_passing(file, ledger.block(offset), work.seen, data);
             }
         };
-        let received = conn.receive(buffer, &expected, look, |slot, sent, outcome| {
+        let received = conn.receive(buffer, take_bytes, look, |slot, sent, outcome| {
             finished.push((slot, *sent, outcome));
         });
         let now_ns = self.schedule.now_ns();
@@ -205,16 +198,17 @@ impl Loop<'_> {
         }
         conn.finished = finished;
         received?;
+        self.send_held(conn);
         conn.flush(&self.plan.payload)
     }
 
     /// Notes what became of a request, and sends what its slot does next.
     fn settle(
         &mut self,
-        conn: &mut Conn,
+        conn: &mut Conn<impl Channel>,
         place: SlotId,
         sent: &InFlight,
-        outcome: ReplyOutcome,
+        outcome: Outcome,
         now_ns: u64,
     ) {
         self.outstanding -= 1;
@@ -222,21 +216,13 @@ impl Loop<'_> {
         let Some(job) = self.jobs.get_mut(index) else { return };
         let work = &sent.work;
         let bytes = match outcome {
-            ReplyOutcome::Done(bytes) => bytes,
-            ReplyOutcome::Created(handle) => {
-                if let (Request::Create { serial }, true, Some(handle)) =
-                    (work.op.request, work.op.fills(), handle)
-                {
-                    self.encoder.made.insert((job.index(), serial), handle);
-                }
-                0
-            }
-            ReplyOutcome::Absent => {
-                self.recorder.fail("NFS3ERR_NOENT");
+            Outcome::Done(bytes) => bytes,
+            Outcome::Absent(status) => {
+                self.recorder.fail(status);
                 job.failed(&work.op, true);
                 return self.free(conn, place, index, now_ns);
             }
-            ReplyOutcome::Failed(status) => {
+            Outcome::Failed(status) => {
                 self.recorder.fail(&status);
                 job.failed(&work.op, false);
                 return self.free(conn, place, index, now_ns);
@@ -259,7 +245,14 @@ impl Loop<'_> {
     }
 
     /// Sends what follows in the same slot, unless the load is over.
-    fn go_on(&mut self, conn: &mut Conn, place: SlotId, job: usize, work: Work, now_ns: u64) {
+    fn go_on(
+        &mut self,
+        conn: &mut Conn<impl Channel>,
+        place: SlotId,
+        job: usize,
+        work: Work,
+        now_ns: u64,
+    ) {
         if self.ended.is_none() {
             return self.dispatch(conn, place, work, now_ns);
         }
@@ -270,7 +263,7 @@ impl Loop<'_> {
 
     /// A slot has done what it had to do.
     #[inline]
-    fn free(&mut self, conn: &mut Conn, place: SlotId, job: usize, now_ns: u64) {
+    fn free(&mut self, conn: &mut Conn<impl Channel>, place: SlotId, job: usize, now_ns: u64) {
         if self.jobs.get_mut(job).is_some_and(|job| job.freed(now_ns))
             && let Some(parked) = self.parked.get_mut(job)
         {
@@ -283,7 +276,7 @@ impl Loop<'_> {
 
     /// Sends what the job of a free slot does next, if anything.
     #[inline]
-    fn send_next(&mut self, conn: &mut Conn, place: SlotId, now_ns: u64) {
+    fn send_next(&mut self, conn: &mut Conn<impl Channel>, place: SlotId, now_ns: u64) {
         if self.ended.is_some() {
             return;
         }
@@ -305,7 +298,7 @@ impl Loop<'_> {
 
     /// Sends `work` when its time has come and it has gone the added distance.
     #[inline]
-    fn dispatch(&mut self, conn: &mut Conn, place: SlotId, work: Work, now_ns: u64) {
+    fn dispatch(&mut self, conn: &mut Conn<impl Channel>, place: SlotId, work: Work, now_ns: u64) {
         let leaves_ns = work.queued_ns.max(now_ns).saturating_add(conn.delay_ns);
         if leaves_ns <= now_ns {
             return self.transmit(conn, place.slot, work);
@@ -317,7 +310,7 @@ impl Loop<'_> {
     }
 
     #[inline]
-    fn transmit(&mut self, conn: &mut Conn, slot: usize, mut work: Work) {
+    fn transmit(&mut self, conn: &mut Conn<impl Channel>, slot: usize, mut work: Work) {
         let Some(job) = conn.slots.get(slot).and_then(|slot| self.jobs.get(slot.job)) else {
             return;
         };
@@ -326,15 +319,25 @@ impl Loop<'_> {
         {
             work.seen = ledger.look(file, ledger.block(offset));
         }
-        let number = job.index();
-        let request = work.op.request;
-        let xid = conn.occupy(slot, work);
-        self.encoder.encode(&mut conn.outbox, xid, number, &request);
-        self.outstanding += 1;
+        if conn.request(slot, job.index(), work) {
+            self.outstanding += 1;
+        }
+    }
+
+    /// Sends what waited for answers on its connection, as far as the channel takes it.
+    #[inline]
+    fn send_held(&mut self, conn: &mut Conn<impl Channel>) {
+        for _ in 0..conn.held.len() {
+            let Some(slot) = conn.held.pop_front() else { return };
+            let waiting = conn.slots.get_mut(slot).and_then(|slot| slot.waiting.take());
+            if let Some(work) = waiting {
+                self.transmit(conn, slot, work);
+            }
+        }
     }
 
     /// Sends everything whose time has come.
-    fn fire(&mut self, now_ns: u64, conns: &mut [Conn]) {
+    fn fire(&mut self, now_ns: u64, conns: &mut [Conn<impl Channel>]) {
         let mut last = None;
         while let Some(place) = self.timers.take(now_ns) {
             if last.is_some_and(|last| last != place.conn) {
@@ -352,7 +355,7 @@ impl Loop<'_> {
         self.flush(conns, last);
     }
 
-    fn flush(&mut self, conns: &mut [Conn], number: Option<usize>) {
+    fn flush(&mut self, conns: &mut [Conn<impl Channel>], number: Option<usize>) {
         if let Some(conn) = number.and_then(|number| conns.get_mut(number))
             && conn.alive
             && let Err(fault) = conn.flush(&self.plan.payload)
@@ -362,7 +365,7 @@ impl Loop<'_> {
     }
 
     /// Sends nothing more; what waits for its time is dropped.
-    fn end(&mut self, now_ns: u64, conns: &mut [Conn]) {
+    fn end(&mut self, now_ns: u64, conns: &mut [Conn<impl Channel>]) {
         let at_ns = now_ns.min(self.schedule.stop_ns);
         self.recorder.close(at_ns);
         self.ended = Some(Ended { at_ns, usage: self.meter.finish(at_ns) });
@@ -405,12 +408,12 @@ impl Loop<'_> {
     }
 
     /// Gives a connection up, and with it the run: what it had in flight is lost.
-    fn lose(&mut self, conn: &mut Conn, fault: Fault, control: &Control) {
+    fn lose(&mut self, conn: &mut Conn<impl Channel>, fault: Fault, control: &Control) {
         self.bury(conn, fault);
         control.stop();
     }
 
-    fn bury(&mut self, conn: &mut Conn, fault: Fault) {
+    fn bury(&mut self, conn: &mut Conn<impl Channel>, fault: Fault) {
         if !conn.alive {
             return;
         }
@@ -450,7 +453,7 @@ const fn fresh(op: Op, queued_ns: u64) -> Work {
     Work { op, queued_ns, moved: 0, seen: BlockState::NONE }
 }
 
-fn register(conns: &[Conn]) -> Result<OwnedFd, Errno> {
+fn register(conns: &[Conn<impl Channel>]) -> Result<OwnedFd, Errno> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let flags = epoll::EventFlags::IN
         | epoll::EventFlags::OUT

@@ -1,128 +1,100 @@
 //! One connection of the load: its socket, its requests in flight, and the two directions of its
-//! byte stream.
+//! byte stream. The protocol of the bytes is a [`Channel`].
 
-use super::inbox::{Event, Inbox};
+use super::inbox::{Event, Records};
 use super::outbox::Outbox;
-use super::reply::{self, ReplyOutcome};
+use super::{Channel, Fault, Outcome, Record};
 use crate::engine::job::Op;
 use crate::payload::Payload;
 use crate::verify::BlockState;
-use crate::workload::Stability;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
-use weir_nfs::rpc::FrameError;
-use weir_nfs::xdr::XdrError;
 
-/// Bits of an xid that number the slot; the others count.
-const SLOT_BITS: u32 = 12;
 /// From this many bytes on, data nobody looks at is dropped in the kernel.
 const DROP_BYTES_MIN: usize = 8 * 1024;
 
 /// A place for one request in flight.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
+pub(in crate::engine) struct Slot {
     /// The job it works for, by its place in the worker.
-    pub(super) job: usize,
+    pub(in crate::engine) job: usize,
     /// The request in flight.
-    pub(super) request: Option<InFlight>,
-    /// The work that leaves later; a timer brings the loop back to it.
-    pub(super) waiting: Option<Work>,
+    pub(in crate::engine) request: Option<InFlight>,
+    /// The work that leaves later; a timer, or the next answer, brings the loop back to it.
+    pub(in crate::engine) waiting: Option<Work>,
 }
 
 /// A request, and what is known of the operation that it is part of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
-    pub(super) op: Op,
+pub(in crate::engine) struct Work {
+    pub(in crate::engine) op: Op,
     /// Due time of the operation, from which its latency counts.
-    pub(super) queued_ns: u64,
+    pub(in crate::engine) queued_ns: u64,
     /// Bytes that earlier requests of it moved.
-    pub(super) moved: u64,
+    pub(in crate::engine) moved: u64,
     /// The state of the block when a read of it was sent.
-    pub(super) seen: BlockState,
+    pub(in crate::engine) seen: BlockState,
 }
 
 /// A request without an answer yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InFlight {
-    pub(super) work: Work,
-    xid: u32,
-}
-
-/// Why a connection can't be used any more.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-    #[error("{0}")]
-    Xdr(#[from] XdrError),
-    #[error("a reply without a request (xid {0:#010x})")]
-    Unasked(u32),
-}
-
-impl From<Errno> for Fault {
-    fn from(error: Errno) -> Self {
-        Self::Io(error.into())
-    }
-}
-
-/// The properties that a successful reply must have.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
-    pub(super) stability: Stability,
-    /// The data of reads is wanted.
-    pub(super) data: bool,
-    /// Most bytes to take at once where they are looked at; the whole buffer where they are
-    /// dropped.
-    pub(super) take_bytes: usize,
+pub(in crate::engine) struct InFlight {
+    pub(in crate::engine) work: Work,
+    /// The channel's own mark of it.
+    pub(in crate::engine) mark: u32,
 }
 
 /// One connection.
-pub(super) struct Conn {
+pub(in crate::engine) struct Conn<C: Channel> {
     stream: TcpStream,
     pub(super) address: SocketAddr,
     /// The added network distance of its client.
     pub(super) delay_ns: u64,
-    inbox: Inbox,
+    pub(super) channel: C,
+    inbox: C::Records,
     pub(super) outbox: Outbox,
     pub(super) slots: Vec<Slot>,
+    /// Slots whose work waits until the channel can take more requests.
+    pub(super) held: VecDeque<usize>,
     /// Requests answered by the present receive; kept for its memory.
-    pub(super) finished: Vec<(usize, InFlight, ReplyOutcome)>,
-    sequence: u32,
-    /// The slot whose reply is coming in, and what the reply says.
-    pending: Option<(usize, ReplyOutcome)>,
+    pub(super) finished: Vec<(usize, InFlight, Outcome)>,
+    /// The slots that the record answers which is coming in, and the outcomes.
+    pending: Vec<(usize, Outcome)>,
     writable: bool,
     /// The peer has closed it, or it broke: no event announces what is still to be received.
     closing: bool,
+    /// A request could not be encoded; told by the next flush.
+    fault: Option<Fault>,
     pub(super) alive: bool,
 }
 
-impl Conn {
+impl<C: Channel> Conn<C> {
     /// A connection over `stream` to `address`, not blocking any more, with a slot for each of
-    /// `jobs`. Records are given whole, up to this length, if there is one.
+    /// `jobs`.
     pub(super) fn new(
         (stream, address): (TcpStream, SocketAddr),
+        (channel, inbox): (C, C::Records),
         jobs: impl Iterator<Item = usize>,
-        sequence: u32,
-        whole: Option<usize>,
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
             address,
             delay_ns: 0,
-            inbox: whole.map_or_else(Inbox::default, Inbox::whole),
+            channel,
+            inbox,
             outbox: Outbox::default(),
             slots: jobs.map(|job| Slot { job, request: None, waiting: None }).collect(),
+            held: VecDeque::new(),
             finished: Vec::new(),
-            sequence,
-            pending: None,
+            pending: Vec::new(),
             writable: true,
             closing: false,
+            fault: None,
             alive: true,
         })
     }
@@ -131,26 +103,28 @@ impl Conn {
         &self.stream
     }
 
-    /// Puts `work` into slot `index` and gives the xid to send it under.
+    /// Encodes the request of `work`, of job `job`, for slot `index`. `false`: the channel can't
+    /// take it before it has got another answer; the slot keeps the work until then.
     #[inline]
-    pub(super) fn occupy(&mut self, index: usize, work: Work) -> u32 {
-        self.sequence = self.sequence.wrapping_add(1);
-        let number = u32::try_from(index).unwrap_or(0);
-        let xid = (self.sequence << SLOT_BITS) | number;
-        if let Some(slot) = self.slots.get_mut(index) {
-            slot.request = Some(InFlight { work, xid });
+    pub(super) fn request(&mut self, index: usize, job: u32, work: Work) -> bool {
+        let mark = self.channel.send(&mut self.outbox, (index, job), &work.op);
+        match (mark, self.slots.get_mut(index)) {
+            (Ok(Some(mark)), Some(slot)) => {
+                slot.request = Some(InFlight { work, mark });
+                return true;
+            }
+            (Ok(None), Some(slot)) => {
+                slot.waiting = Some(work);
+                self.held.push_back(index);
+                if self.in_flight() == 0 {
+                    let what = "the server permits no further request".to_owned();
+                    self.fault = Some(Fault::Protocol(what));
+                }
+            }
+            (Err(fault), _) => self.fault = Some(fault),
+            (Ok(_), None) => {}
         }
-        xid
-    }
-
-    /// The request that a reply with this xid answers, and its slot.
-    #[inline]
-    fn answered(&self, xid: u32) -> Result<(usize, InFlight), Fault> {
-        let index = usize::try_from(xid & ((1 << SLOT_BITS) - 1)).unwrap_or(usize::MAX);
-        match self.slots.get(index) {
-            Some(Slot { request: Some(sent), .. }) if sent.xid == xid => Ok((index, *sent)),
-            _ => Err(Fault::Unasked(xid)),
-        }
+        false
     }
 
     /// Requests without an answer.
@@ -161,6 +135,9 @@ impl Conn {
     /// Sends what waits, as far as the socket takes it.
     #[inline]
     pub(super) fn flush(&mut self, payload: &Payload) -> Result<(), Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         if self.writable {
             self.writable = self.outbox.flush(self.stream.as_fd(), payload)?;
         }
@@ -177,21 +154,21 @@ impl Conn {
         self.closing = true;
     }
 
-    /// Receives until the socket is empty, or to the end if it is closing. `done` gets each request
-    /// whose reply is there in
-    /// full, with its slot, which is free again, and what the reply says; `look` gets the data of
-    /// reads, if it is expected.
+    /// Receives until the socket is empty, or to the end if it is closing; at most `take_bytes` at
+    /// once where they are looked at, the whole buffer where they are dropped. `done` gets each
+    /// request whose reply is there in full, with its slot, which is free again, and what the reply
+    /// says; `look` gets the data of reads, if it is gathered.
     pub(super) fn receive(
         &mut self,
         buffer: &mut [u8],
-        expected: &Expected,
+        take_bytes: usize,
         mut look: impl FnMut(&Work, &[u8]),
-        mut done: impl FnMut(usize, &InFlight, ReplyOutcome),
+        mut done: impl FnMut(usize, &InFlight, Outcome),
     ) -> Result<(), Fault> {
         loop {
             let dropping = self.inbox.skip() >= DROP_BYTES_MIN;
             let kept = if dropping { 0 } else { self.inbox.restore(buffer) };
-            let most = if dropping { self.inbox.skip() } else { expected.take_bytes };
+            let most = if dropping { self.inbox.skip() } else { take_bytes };
             let end = kept.saturating_add(most).min(buffer.len());
             let space = buffer.get_mut(kept..end).unwrap_or(&mut []);
             let wanted = space.len();
@@ -204,10 +181,10 @@ impl Conn {
                 Err(error) => return Err(error.into()),
             };
             if !dropping {
-                let bytes = buffer.get(..kept + count).unwrap_or(&[]);
-                self.take(bytes, expected, &mut look, &mut done)?;
+                let bytes = buffer.get_mut(..kept + count).unwrap_or(&mut []);
+                self.take(bytes, &mut look, &mut done)?;
             } else if count > 0 && self.inbox.dropped(count) {
-                self.end(&mut done);
+                end_record(&mut self.pending, &mut self.slots, &mut done);
             }
             // Less than asked for: the socket was empty for a moment, and what comes from now on
             // raises a new event. Only an end that was announced with the last data does not.
@@ -219,38 +196,32 @@ impl Conn {
 
     fn take(
         &mut self,
-        bytes: &[u8],
-        expected: &Expected,
+        bytes: &mut [u8],
         look: &mut impl FnMut(&Work, &[u8]),
-        done: &mut impl FnMut(usize, &InFlight, ReplyOutcome),
+        done: &mut impl FnMut(usize, &InFlight, Outcome),
     ) -> Result<(), Fault> {
-        let mut inbox = std::mem::take(&mut self.inbox);
-        let result = inbox.feed(bytes, |event| {
+        let Self { inbox, channel, slots, pending, .. } = self;
+        inbox.feed(bytes, |event| {
             match event {
                 Event::Head(head, bytes) => {
-                    let xid = reply::xid(head).ok_or(Fault::Unasked(0))?;
-                    let (slot, sent) = self.answered(xid)?;
-                    let request = &sent.work.op.request;
-                    let outcome = reply::outcome((head, bytes), request, expected.stability)?;
-                    if expected.data
-                        && let Some(data) = reply::read_data(head, request)?
-                    {
-                        look(&sent.work, data);
-                    }
-                    self.pending = Some((slot, outcome));
+                    let answered = |slot, outcome| pending.push((slot, outcome));
+                    channel.answer(Record { head, bytes }, slots, look, answered)?;
                 }
-                Event::End => self.end(done),
+                Event::End => end_record(pending, slots, done),
             }
             Ok(())
-        });
-        self.inbox = inbox;
-        result
+        })
     }
+}
 
-    #[inline]
-    fn end(&mut self, done: &mut impl FnMut(usize, &InFlight, ReplyOutcome)) {
-        let Some((index, outcome)) = self.pending.take() else { return };
-        let sent = self.slots.get_mut(index).and_then(|slot| slot.request.take());
+#[inline]
+fn end_record(
+    pending: &mut Vec<(usize, Outcome)>,
+    slots: &mut [Slot],
+    done: &mut impl FnMut(usize, &InFlight, Outcome),
+) {
+    for (index, outcome) in pending.drain(..) {
+        let sent = slots.get_mut(index).and_then(|slot| slot.request.take());
         if let Some(sent) = sent {
             done(index, &sent, outcome);
         }

@@ -1,0 +1,221 @@
+//! Dealing jobs and connections to threads, and addresses to clients.
+
+use super::conn::Conn;
+use super::worker::NetWorker;
+use super::{Channel, connect};
+use crate::engine::job::Job;
+use crate::engine::{Plan, Worker};
+use crate::error::BenchError;
+use crate::target::Addresses;
+use crate::workload::{DEPTH_MAX, Workload};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+/// A connection that is to be opened.
+pub(in crate::engine) struct Seat {
+    /// The client.
+    pub(in crate::engine) client: u32,
+    /// The server's address.
+    pub(in crate::engine) address: SocketAddr,
+    /// The client's address; `None` leaves it to the system.
+    pub(in crate::engine) source: Option<IpAddr>,
+}
+
+impl Seat {
+    /// Connects.
+    pub(in crate::engine) fn connect(&self) -> Result<TcpStream, BenchError> {
+        connect(self.address, self.source)
+    }
+}
+
+/// A connection, ready for the load.
+pub(in crate::engine) type Opened<C> = (TcpStream, C, <C as Channel>::Records);
+
+/// The source address of each client.
+pub(in crate::engine) fn sources(
+    workload: &Workload,
+    addresses: &Addresses<'_>,
+) -> Result<Vec<Option<IpAddr>>, BenchError> {
+    // Of several processes each has the address of its machine, unless they are told.
+    let here = workload.part.is_some_and(|part| part.of > 1)
+        && addresses.sources.is_empty()
+        && !addresses.first.ip().is_loopback();
+    let clients = if here { 1 } else { workload.clients };
+    (0..workload.clients).map(|client| addresses.source(client, clients)).collect()
+}
+
+/// The names of clients with these addresses.
+pub(in crate::engine) fn names(sources: &[Option<IpAddr>]) -> Vec<String> {
+    let name = |source: &Option<IpAddr>| source.map_or_else(String::new, |ip| ip.to_string());
+    sources.iter().map(name).collect()
+}
+
+/// The number of the load's connections to each address.
+pub(in crate::engine) fn counts(
+    workload: &Workload,
+    addresses: &Addresses<'_>,
+) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for unit in units(workload) {
+        let address = addresses.of_client(unit.client);
+        *counts.entry(address.to_string()).or_default() += unit.connections as u64;
+    }
+    counts
+}
+
+/// Opens the connections, and deals them and the jobs to the threads.
+pub(in crate::engine) fn workers<C: Channel>(
+    plan: &Plan,
+    addresses: &Addresses<'_>,
+    sources: &[Option<IpAddr>],
+    open: impl Fn(&Seat) -> Result<Opened<C>, BenchError>,
+) -> Result<Vec<Worker>, BenchError> {
+    let workload = &plan.workload;
+    let mut workers: Vec<NetWorker<C>> = (0..workload.threads)
+        .map(|_| NetWorker { plan: plan.clone(), jobs: Vec::new(), conns: Vec::new() })
+        .collect();
+    let count = workers.len();
+    for (index, unit) in units(workload).into_iter().enumerate() {
+        if let Some(worker) = workers.get_mut(index % count) {
+            let client = usize::try_from(unit.client).unwrap_or(0);
+            let source = sources.get(client).copied().flatten();
+            equip(worker, plan, &unit, (addresses.of_client(unit.client), source), &open)?;
+        }
+    }
+    workers.retain(|worker| !worker.conns.is_empty());
+    Ok(workers
+        .into_iter()
+        .map(|worker| -> Worker {
+            Box::new(move |schedule, control, recorder| worker.run(schedule, &control, recorder))
+        })
+        .collect())
+}
+
+/// Gives a worker the jobs and connections of `unit`.
+fn equip<C: Channel>(
+    worker: &mut NetWorker<C>,
+    plan: &Plan,
+    unit: &Unit,
+    (address, source): (SocketAddr, Option<IpAddr>),
+    open: &impl Fn(&Seat) -> Result<Opened<C>, BenchError>,
+) -> Result<(), BenchError> {
+    let workload = &plan.workload;
+    let first = worker.jobs.len();
+    for index in &unit.jobs {
+        worker.jobs.push(Job::new(workload, *index, &plan.common));
+    }
+    let depth = usize::try_from(workload.depth).unwrap_or(0);
+    // Each job in turn takes one place on the next connection.
+    let places: Vec<usize> = (0..depth).flat_map(|_| first..first + unit.jobs.len()).collect();
+    let most = places.len().div_ceil(unit.connections);
+    if most > usize::try_from(DEPTH_MAX).unwrap_or(0) {
+        return Err(BenchError::Workload(format!(
+            "{most} requests in flight on one connection are more than {DEPTH_MAX}: use more \
+             connections, fewer jobs or less depth"
+        )));
+    }
+    let seat = Seat { client: unit.client, address, source };
+    for number in 0..unit.connections {
+        let (stream, channel, records) = open(&seat)?;
+        let slots = places.iter().skip(number).step_by(unit.connections).copied();
+        let conn = Conn::new((stream, address), (channel, records), slots);
+        let mut conn = conn.map_err(|source| BenchError::Connection { address, source })?;
+        conn.delay_ns = delay_ns(workload, unit.client);
+        worker.conns.push(conn);
+    }
+    Ok(())
+}
+
+/// The network distance added to `client`.
+fn delay_ns(workload: &Workload, client: u32) -> u64 {
+    let delays = &workload.client_delays_us;
+    let place = usize::try_from(client).unwrap_or(0).checked_rem(delays.len());
+    place.and_then(|place| delays.get(place)).map_or(0, |us| us.saturating_mul(1000))
+}
+
+/// Jobs and connections of one client that belong together: no other job uses the connections.
+#[derive(Debug, PartialEq, Eq)]
+struct Unit {
+    client: u32,
+    jobs: Vec<u32>,
+    connections: usize,
+}
+
+/// The smallest units that this process's part of the load falls into. Jobs of different processes
+/// that would share connections in one process have them apart.
+fn units(workload: &Workload) -> Vec<Unit> {
+    let mut units = Vec::new();
+    for client in 0..workload.clients {
+        let jobs: Vec<u32> = (client..workload.jobs)
+            .step_by(usize::try_from(workload.clients).unwrap_or(1))
+            .collect();
+        let connections = usize::try_from(workload.connections).unwrap_or(1);
+        let parts = jobs.len().min(connections);
+        for part in 0..parts {
+            let jobs = jobs.iter().skip(part).step_by(parts).copied();
+            let jobs: Vec<u32> = jobs.filter(|job| workload.has_job(*job)).collect();
+            if !jobs.is_empty() {
+                let connections = (connections - part).div_ceil(parts);
+                units.push(Unit { client, jobs, connections });
+            }
+        }
+    }
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_has_its_jobs_and_together_they_have_all() {
+        use crate::workload::Part;
+        let load = Workload { jobs: 10, clients: 3, connections: 2, ..Workload::default() };
+        let mut seen = Vec::new();
+        for index in 0..4 {
+            let part = Some(Part { index, of: 4 });
+            for unit in units(&Workload { part, ..load.clone() }) {
+                assert!(unit.jobs.iter().all(|job| job % 4 == index && job % 3 == unit.client));
+                seen.extend(unit.jobs);
+            }
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn distances_are_dealt_to_the_clients_in_turn() {
+        let load = |delays: &[u64]| Workload {
+            clients: 5,
+            client_delays_us: delays.to_vec(),
+            ..Workload::default()
+        };
+        let of = |load: &Workload| [0, 1, 2, 3, 4].map(|client| delay_ns(load, client) / 1000);
+        assert_eq!(of(&load(&[10, 500])), [10, 500, 10, 500, 10]);
+        assert_eq!(of(&load(&[])), [0; 5]);
+    }
+
+    fn unit(client: u32, jobs: &[u32], connections: usize) -> Unit {
+        Unit { client, jobs: jobs.to_vec(), connections }
+    }
+
+    #[test]
+    fn jobs_and_connections_are_dealt_to_clients_with_none_left_over() {
+        let of = |jobs, clients, connections| {
+            units(&Workload { jobs, clients, connections, ..Workload::default() })
+        };
+        assert_eq!(of(4, 1, 4).len(), 4);
+        assert_eq!(of(1, 1, 4), [unit(0, &[0], 4)]);
+        assert_eq!(of(2, 1, 5), [unit(0, &[0], 3), unit(0, &[1], 2)]);
+        assert_eq!(
+            of(5, 2, 2),
+            [unit(0, &[0, 4], 1), unit(0, &[2], 1), unit(1, &[1], 1), unit(1, &[3], 1)]
+        );
+        for (jobs, clients, connections) in [(40, 40, 1), (7, 3, 2), (9, 1, 9), (5, 5, 3)] {
+            let all = of(jobs, clients, connections);
+            let total: usize = all.iter().map(|unit| unit.connections).sum();
+            assert_eq!(total, usize::try_from(clients * connections).unwrap());
+            assert_eq!(all.iter().map(|unit| unit.jobs.len()).sum::<usize>(), jobs as usize);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A connection of the load as NFS: calls with numbers, and the replies to them.
+
+use super::calls::Encoder;
+use super::inbox::RpcRecords;
+use super::reply;
+use crate::engine::job::{Op, Request};
+use crate::engine::net::{Channel, Fault, Outbox, Outcome, Record, Slot, Work};
+use weir_nfs::rpc::FrameError;
+use weir_nfs::xdr::XdrError;
+
+/// Bits of an xid that number the slot; the others count.
+const SLOT_BITS: u32 = 12;
+
+/// The protocol of one connection.
+pub(super) struct NfsChannel {
+    encoder: Encoder,
+    sequence: u32,
+    whole_bytes: Option<usize>,
+}
+
+impl NfsChannel {
+    /// Numbers follow `sequence`. The data of reads is wanted if records are gathered whole, which
+    /// are at most `whole_bytes` long.
+    pub(super) const fn new(encoder: Encoder, sequence: u32, whole_bytes: Option<usize>) -> Self {
+        Self { encoder, sequence, whole_bytes }
+    }
+}
+
+impl From<XdrError> for Fault {
+    fn from(error: XdrError) -> Self {
+        Self::Protocol(error.to_string())
+    }
+}
+
+impl From<FrameError> for Fault {
+    fn from(error: FrameError) -> Self {
+        Self::Protocol(error.to_string())
+    }
+}
+
+impl Channel for NfsChannel {
+    type Records = RpcRecords;
+
+    fn whole_bytes(&self) -> Option<usize> {
+        self.whole_bytes
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        out: &mut Outbox,
+        (slot, job): (usize, u32),
+        op: &Op,
+    ) -> Result<Option<u32>, Fault> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let xid = (self.sequence << SLOT_BITS) | u32::try_from(slot).unwrap_or(0);
+        self.encoder.encode(out, xid, (slot, job), &op.request);
+        Ok(Some(xid))
+    }
+
+    #[inline]
+    fn answer(
+        &mut self,
+        record: Record<'_>,
+        slots: &[Slot],
+        look: &mut impl FnMut(&Work, &[u8]),
+        mut each: impl FnMut(usize, Outcome),
+    ) -> Result<(), Fault> {
+        let xid = reply::xid(record.head).unwrap_or(0);
+        let (slot, work) = answered(slots, xid)?;
+        let request = &work.op.request;
+        let stability = self.encoder.plan.workload.stability;
+        let outcome = reply::outcome((record.head, record.bytes), request, stability)?;
+        if matches!(request, Request::Create { .. })
+            && work.op.fills()
+            && let Some(handle) = reply::created(record.head)?
+        {
+            self.encoder.made.insert(slot, handle);
+        }
+        if self.whole_bytes.is_some()
+            && let Some(data) = reply::read_data(record.head, request)?
+        {
+            look(work, data);
+        }
+        each(slot, outcome);
+        Ok(())
+    }
+}
+
+/// The request that a reply with this xid answers, and its slot.
+#[inline]
+fn answered(slots: &[Slot], xid: u32) -> Result<(usize, &Work), Fault> {
+    let index = usize::try_from(xid & ((1 << SLOT_BITS) - 1)).unwrap_or(usize::MAX);
+    match slots.get(index) {
+        Some(Slot { request: Some(sent), .. }) if sent.mark == xid => Ok((index, &sent.work)),
+        _ => Err(Fault::Protocol(format!("a reply without a request (xid {xid:#010x})"))),
+    }
+}
