@@ -1,5 +1,5 @@
-//! What load over connections has in common, whatever the protocol: threads with their connections,
-//! requests in flight, added distances, and who gets which connection. A protocol is a [`Channel`].
+//! Load over connections, whatever the protocol: threads with their connections, requests in
+//! flight, added distances, and the dealing of connections. A protocol is a [`Channel`].
 
 mod conn;
 mod deal;
