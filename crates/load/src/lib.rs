@@ -1,5 +1,5 @@
-//! Load generation: applies a workload to any NAS over NFS or a mounted path, verifies the data,
-//! and records what came of it.
+//! Load generation: applies a workload to any NAS over NFS, SMB or a mounted path, verifies the
+//! data, and records what came of it.
 //!
 //! A measurement has four steps, each a value that leads to the next: [`Target`] and [`Workload`]
 //! describe the load, [`prepare`] connects and lays the files out, [`Prepared::run`] (or
@@ -32,7 +32,7 @@ pub use stats::result::{
     Connections, Generator, Interval, JobResult, Latency, Mark, OpResult, Point, RESULT_VERSION,
     RunResult, ServerCpu, VerifyResult, mibps,
 };
-pub use target::{NfsTarget, Target};
+pub use target::{NfsTarget, Password, SmbSecurity, SmbTarget, Target};
 pub use workload::{
     Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Part, Pattern, Rate, Region,
     SizeShare, Stability, Starts, Think, VerifyScope, Workload,

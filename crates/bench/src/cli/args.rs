@@ -16,10 +16,13 @@ use weir_load::workload::{
 /// One load, described by options.
 #[derive(Args, Clone, Debug)]
 pub struct LoadArgs {
-    /// Target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
+    /// Target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`,
+    /// `smb://[USER@]HOST[,HOST…][:PORT]/SHARE[/DIRECTORY]`, or a directory.
     ///
-    /// The default port is 2049. MOUNT uses the same port unless ?mountport= is given. Several
-    /// hosts are addresses of one server: clients are assigned to them round-robin.
+    /// The default ports are 2049 and 445. MOUNT uses the port of NFS unless ?mountport= is given.
+    /// Several hosts are addresses of one server: clients are assigned to them round-robin. The
+    /// password of the SMB user is read from the environment variable WEIR_SMB_PASSWORD or from
+    /// --smb-password-file.
     #[arg(required = true)]
     pub target: Option<String>,
 
@@ -355,8 +358,8 @@ mod tests {
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
-        let error = parse("smb://host/share").unwrap().target().unwrap_err().to_string();
-        assert!(error.contains("neither nfs://"), "{error}");
+        let error = parse("ftp://host/share").unwrap().target().unwrap_err().to_string();
+        assert!(error.contains("none of nfs://"), "{error}");
         let error = parse("/mnt --bs 2MiB").unwrap().workload("run").unwrap_err().to_string();
         assert!(error.contains("block size"), "{error}");
     }

@@ -3,16 +3,20 @@
 use super::CliError;
 use clap::Args;
 use std::path::Path;
-use weir_scenario::catalogue;
+use weir_scenario::catalogue::{self, Protocol};
 use weir_scenario::lang::{self, Map};
-use weir_scenario::scenario::Scenario;
+use weir_scenario::scenario::{Language, Scenario};
+
+/// The lack of a test of SMB on another target.
+const NOT_SMB: &str = "a target smb://…: it was published for SMB";
 
 /// Tests to run, and their target.
 #[derive(Args, Clone, Debug)]
 pub struct Choice {
     /// Names of published tests (see `weir bench list`; `anf-*` selects all with this prefix, `all`
     /// selects every test) and files, followed by the target:
-    /// `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
+    /// `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`,
+    /// `smb://[USER@]HOST[,HOST…][:PORT]/SHARE[/DIRECTORY]`, or a directory.
     #[arg(value_name = "NAME|FILE… TARGET", required_unless_present = "target")]
     pub what: Vec<String>,
     /// Target, if it is not the last argument.
@@ -52,6 +56,13 @@ impl Choice {
                  after --, and then the target"
                     .to_owned(),
             ));
+        }
+        for scenario in &mut scenarios {
+            let is_smb = catalogue::protocol(&scenario.name) == Some(Protocol::Smb);
+            let is_catalogue = scenario.language == Language::Catalogue;
+            if is_catalogue && is_smb && !target.starts_with("smb://") {
+                scenario.waiting.get_or_insert_with(|| NOT_SMB.to_owned());
+            }
         }
         if let Some(waiting) = all_wait(&scenarios) {
             return Err(CliError::Usage(waiting));
@@ -144,7 +155,10 @@ mod tests {
         assert!(told(&["no-such-test", "/mnt"]).contains("no-such-test"));
         assert!(told(&["/", "/mnt"]).contains("/ is not a regular file"));
         let waiting = told(&["azure-metadata-cache", "/mnt"]);
-        assert!(waiting.contains("azure-metadata-cache waits for SMB"), "{waiting}");
+        assert!(waiting.contains("azure-metadata-cache waits for a target smb://"), "{waiting}");
+        let channels = told(&["azure-multichannel-one-thread", "smb://x/y"]);
+        assert!(channels.contains("one-thread waits for SMB Multichannel"), "{channels}");
+        assert!(choice(&["azure-metadata-cache", "smb://x/y"]).scenarios().is_ok());
         assert!(choice(&["azure-metadata-cache", "eda", "/mnt"]).scenarios().is_ok());
         assert!(told(&["./no-such.fio", "/mnt"]).contains("file ./no-such.fio does not exist"));
     }

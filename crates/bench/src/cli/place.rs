@@ -1,10 +1,11 @@
-//! The target as given on the command line: user, group, addresses and transport.
+//! The target as given on the command line: user, group, password, addresses and transport.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use weir_load::error::BenchError;
-use weir_load::target::{NfsTarget, Target};
+use weir_load::target::{NfsTarget, Password, SmbSecurity, SmbTarget, Target};
 
 /// User, group and addresses of the client.
 #[derive(Args, Clone, Debug, Default)]
@@ -22,6 +23,53 @@ pub struct WhoArgs {
     /// They can also be given in the URL, as nfs://10.0.0.4,10.0.0.5/vol.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
     pub addresses: Vec<IpAddr>,
+    /// Protection of the messages of an SMB target.
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = Security::Sign,
+          help_heading = "Client")]
+    pub smb_security: Security,
+    /// File whose first line is the password of the SMB user [default: the environment variable
+    /// WEIR_SMB_PASSWORD].
+    #[arg(long, value_name = "FILE", help_heading = "Client")]
+    pub smb_password_file: Option<PathBuf>,
+}
+
+/// Longest file of a password that is read, in bytes.
+const PASSWORD_BYTES_MAX: u64 = 4096;
+
+/// Protection of SMB messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Security {
+    /// No protection, beyond the login.
+    None,
+    /// Signatures.
+    #[default]
+    Sign,
+    /// Encryption.
+    Seal,
+}
+
+impl From<Security> for SmbSecurity {
+    fn from(security: Security) -> Self {
+        match security {
+            Security::None => Self::None,
+            Security::Sign => Self::Sign,
+            Security::Seal => Self::Seal,
+        }
+    }
+}
+
+/// The first line of `file`.
+fn password_of(file: &Path) -> Result<Password, BenchError> {
+    let refuse = |source| BenchError::Path { path: file.to_owned(), source, hint: "" };
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file).map_err(refuse)?;
+    opened.take(PASSWORD_BYTES_MAX).read_to_end(&mut bytes).map_err(refuse)?;
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match std::str::from_utf8(line) {
+        Ok(line) if !line.is_empty() => Ok(Password::new(line.to_owned())),
+        _ => Err(BenchError::Target(format!("{} holds no password", file.display()))),
+    }
 }
 
 impl WhoArgs {
@@ -30,9 +78,12 @@ impl WhoArgs {
     /// # Errors
     /// [`BenchError::Target`] if it is neither a URL nor a path.
     pub fn target(&self, text: &str) -> Result<Target, BenchError> {
+        if text.starts_with("smb://") {
+            return self.smb(text).map(Target::Smb);
+        }
         if !text.starts_with("nfs://") {
             if text.contains("://") {
-                let message = format!("{text:?} is neither nfs://… nor a directory");
+                let message = format!("{text:?} is none of nfs://…, smb://… and a directory");
                 return Err(BenchError::Target(message));
             }
             return Ok(Target::Path(PathBuf::from(text)));
@@ -54,6 +105,25 @@ impl WhoArgs {
         let further = self.addresses.iter().map(|ip| SocketAddr::new(*ip, port));
         target.more.extend(further.filter(|address| *address != target.address));
         Ok(Target::Nfs(target))
+    }
+
+    fn smb(&self, text: &str) -> Result<SmbTarget, BenchError> {
+        let mut target = SmbTarget::parse(text)?;
+        if target.user.is_empty() {
+            target.user = std::env::var("USER").map_err(|_| {
+                BenchError::Target(format!("{text:?} names no user, as in smb://alice@host/share"))
+            })?;
+        }
+        target.password = match &self.smb_password_file {
+            Some(file) => password_of(file)?,
+            None => Password::from_environment(),
+        };
+        target.security = self.smb_security.into();
+        target.sources.clone_from(&self.source);
+        let port = target.address.port();
+        let further = self.addresses.iter().map(|ip| SocketAddr::new(*ip, port));
+        target.more.extend(further.filter(|address| *address != target.address));
+        Ok(target)
     }
 }
 
@@ -78,6 +148,18 @@ impl Reach {
                     more => format!("NFSv3 over TCP from user space, {} addresses", more + 1),
                 },
                 server_is_here: is_here(nfs.address.ip()),
+                on_path: false,
+            },
+            Target::Smb(smb) => Self {
+                transport: match smb.more.len() {
+                    0 => format!("SMB 3.1.1 over TCP from user space, {}", smb.security.words()),
+                    more => format!(
+                        "SMB 3.1.1 over TCP from user space, {}, {} addresses",
+                        smb.security.words(),
+                        more + 1
+                    ),
+                },
+                server_is_here: is_here(smb.address.ip()),
                 on_path: false,
             },
             Target::Path(path) => {

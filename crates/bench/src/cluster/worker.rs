@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use weir_load::control::Control;
 use weir_load::engine::{PreparedStep, StepRecord, prepare_step};
 use weir_load::error::BenchError;
+use weir_load::target::{Password, Target};
 use weir_load::workload::Workload;
 
 /// Orders that wait to be carried out; the connection is read no further then.
@@ -215,7 +216,11 @@ impl Session<'_> {
 
     fn prepare(&mut self, preparation: Preparation, control: Control) -> Result<(), WireError> {
         self.clear();
-        let Preparation { step, target, loads } = preparation;
+        let Preparation { step, mut target, loads } = preparation;
+        if let Target::Smb(smb) = &mut target {
+            // Passwords are not sent to workers: each has its own.
+            smb.password = Password::from_environment();
+        }
         let (loads, workloads): (Vec<u32>, Vec<Workload>) =
             loads.into_iter().map(|assigned| (assigned.load, assigned.workload)).unzip();
         let mut told = Instant::now();

@@ -4,7 +4,7 @@
 mod nfs;
 mod path;
 
-use weir_load::engine::path_room;
+use weir_load::engine::{SmbTop, path_room};
 use weir_load::error::BenchError;
 use weir_load::target::Target;
 
@@ -54,6 +54,7 @@ impl Place for TargetPlace {
     fn reach(&mut self) -> Result<(), BenchError> {
         match &self.target {
             Target::Nfs(target) => nfs::Top::open(target).map(drop),
+            Target::Smb(target) => SmbTop::open(target).map(drop),
             Target::Path(root) => path::reach(root),
         }
     }
@@ -61,6 +62,7 @@ impl Place for TargetPlace {
     fn room(&mut self) -> Result<Option<u64>, BenchError> {
         match &self.target {
             Target::Nfs(target) => nfs::Top::open(target)?.room(),
+            Target::Smb(target) => SmbTop::open(target)?.room(),
             Target::Path(root) => path_room(root).map(Some),
         }
     }
@@ -69,6 +71,10 @@ impl Place for TargetPlace {
         plain(directory)?;
         match &self.target {
             Target::Nfs(target) => nfs::Top::open(target)?.claim(directory),
+            Target::Smb(target) => {
+                let claimed = SmbTop::open(target)?.claim(directory)?;
+                claimed.ok_or_else(|| occupied(directory))
+            }
             Target::Path(root) => path::claim(&root.join(directory)),
         }
     }
@@ -77,6 +83,7 @@ impl Place for TargetPlace {
         plain(directory)?;
         match &self.target {
             Target::Nfs(target) => nfs::Top::open(target)?.clear(directory, with_directory),
+            Target::Smb(target) => SmbTop::open(target)?.clear(directory, with_directory),
             Target::Path(root) => path::clear(&root.join(directory), with_directory),
         }
     }

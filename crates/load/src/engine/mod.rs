@@ -16,6 +16,7 @@ mod received;
 mod record;
 mod schedule;
 mod share;
+mod smb;
 mod step;
 mod usage;
 
@@ -43,6 +44,7 @@ pub use foreign::Foreign;
 pub use nfs::{FollowUp, Session, mount, room, status_name};
 pub use path::room as path_room;
 pub use record::{Record, StepRecord};
+pub use smb::SmbTop;
 pub use step::{PreparedStep, prepare_step};
 
 /// Longest time that the part that made the directory waits for the others to clear their files
@@ -77,6 +79,7 @@ pub struct Plan {
 
 enum Backend {
     Nfs(nfs::Files),
+    Smb(smb::Files),
     Path(path::Files),
 }
 
@@ -219,6 +222,7 @@ impl Prepared {
     fn attach(&mut self) -> Result<(), BenchError> {
         match &mut self.backend {
             Backend::Nfs(files) => files.attach(&self.plan),
+            Backend::Smb(files) => files.attach(&self.plan),
             Backend::Path(files) => files.attach(&self.plan),
         }
     }
@@ -226,6 +230,7 @@ impl Prepared {
     fn workers(&self) -> Result<Vec<Worker>, BenchError> {
         match &self.backend {
             Backend::Nfs(files) => files.workers(&self.plan),
+            Backend::Smb(files) => files.workers(&self.plan),
             Backend::Path(files) => files.workers(&self.plan),
         }
     }
@@ -238,6 +243,7 @@ impl Prepared {
         }
         let synced = match &self.backend {
             Backend::Nfs(files) => files.sync(&self.plan),
+            Backend::Smb(files) => files.sync(&self.plan),
             Backend::Path(files) => files.sync(&self.plan),
         };
         if let Err(error) = synced {
@@ -261,6 +267,7 @@ impl Prepared {
         let mut checker = Checker::new(&plan.payload, ledger, plan.run, blocks.len() as u64);
         let outcome = match &self.backend {
             Backend::Nfs(files) => files.verify(&mut checker, blocks, control),
+            Backend::Smb(files) => files.verify(plan, &mut checker, &blocks, control),
             Backend::Path(files) => files.verify(plan, &mut checker, blocks, control),
         };
         record.add_verify(checker.finish());
@@ -274,6 +281,7 @@ impl Prepared {
         let left = self.plan.common.leftovers.take();
         match &self.backend {
             Backend::Nfs(files) => files.remove_files(&self.plan, &left),
+            Backend::Smb(files) => files.remove_files(&self.plan, &left),
             Backend::Path(files) => files.remove_files(&left),
         }
     }
@@ -284,6 +292,7 @@ impl Prepared {
         let keep = self.plan.keep_directory;
         match &self.backend {
             Backend::Nfs(files) => files.remove_directory(&self.plan, keep),
+            Backend::Smb(files) => files.remove_directory(&self.plan, keep),
             Backend::Path(files) => files.remove_directory(&self.plan, keep),
         }
     }
@@ -293,6 +302,7 @@ impl Backend {
     fn client_names(&self) -> Vec<String> {
         match self {
             Self::Nfs(files) => files.client_names(),
+            Self::Smb(files) => files.client_names(),
             Self::Path(_) => Vec::new(),
         }
     }
@@ -301,21 +311,22 @@ impl Backend {
     fn addresses(&self, workload: &Workload) -> BTreeMap<String, u64> {
         match self {
             Self::Nfs(files) => files.addresses(workload),
+            Self::Smb(files) => files.addresses(workload),
             Self::Path(_) => BTreeMap::new(),
         }
     }
 }
 
-/// Tries `remove` for as long as the directory is not empty and other parts of the load may still
-/// be removing their files. `remove` says whether it is not empty.
+/// Tries `remove` for as long as the directory is not empty and files may still go from it by
+/// themselves. `remove` says whether it is not empty.
 fn remove_patiently(
-    workload: &Workload,
+    may_empty_itself: bool,
     mut remove: impl FnMut() -> Result<bool, BenchError>,
 ) -> Result<bool, BenchError> {
     let patience = Instant::now() + PARTS_PATIENCE;
     loop {
         let occupied = remove()?;
-        if !occupied || workload.part.is_none() || Instant::now() >= patience {
+        if !occupied || !may_empty_itself || Instant::now() >= patience {
             return Ok(occupied);
         }
         std::thread::sleep(PARTS_LOOK);

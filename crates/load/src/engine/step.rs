@@ -3,7 +3,7 @@
 use super::job::{Common, Cursors};
 use super::record::StepRecord;
 use super::schedule::nanos;
-use super::{Backend, Layingout, Plan, Prepared, drive, nfs, path, run_number, share};
+use super::{Backend, Layingout, Plan, Prepared, drive, nfs, path, run_number, share, smb};
 use crate::control::Control;
 use crate::engine::Window;
 use crate::error::BenchError;
@@ -69,6 +69,9 @@ pub fn prepare_step(
         let mut layout = Layingout { control, progress };
         let backend = match target {
             Target::Nfs(nfs) => nfs::Files::prepare(nfs, &plan, &mut layout).map(Backend::Nfs),
+            Target::Smb(target) => {
+                smb::Files::prepare(target, &plan, &mut layout).map(Backend::Smb)
+            }
             Target::Path(path) => path::Files::prepare(path, &plan, &mut layout).map(Backend::Path),
         };
         match backend {

@@ -567,6 +567,22 @@ impl Workload {
         }
     }
 
+    /// Does the job `index` visit file `number`?
+    #[must_use]
+    pub const fn visits(&self, index: u32, number: u32) -> bool {
+        if self.files < self.jobs {
+            index % self.files == number
+        } else {
+            number % self.jobs == index
+        }
+    }
+
+    /// Does the load need its files open, where a protocol has opens?
+    #[must_use]
+    pub fn opens_files(&self) -> bool {
+        self.needs_files() && !matches!(self.operation, Operation::Lookup | Operation::Access)
+    }
+
     /// Does any job of this process visit file `number`?
     pub fn uses(&self, number: u32) -> bool {
         let Some(_) = self.part else { return true };

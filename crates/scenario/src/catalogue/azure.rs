@@ -29,6 +29,8 @@ struct Pair {
     /// The replacement of SMB's features over NFS.
     instead: &'static str,
     chart: Chart,
+    /// Over SMB, the connections of a client are channels of one session.
+    channels: bool,
     steps: Vec<Step>,
 }
 
@@ -48,7 +50,8 @@ impl Pair {
             source: None,
             chart: self.chart,
         };
-        [Test::smb(&smb, self.steps.clone()), Test::nfs(&nfs, self.steps)]
+        let over_smb = if self.channels { Test::smb_channels } else { Test::smb };
+        [over_smb(&smb, self.steps.clone()), Test::nfs(&nfs, self.steps)]
     }
 }
 
@@ -85,6 +88,7 @@ fn diskspd() -> Vec<Test> {
             ),
             instead: "Over NFS one client has four connections, and -Sh is FILE_SYNC.",
             chart: Chart::Bars,
+            channels: false,
             steps,
         };
         pair.both()
@@ -128,6 +132,7 @@ fn many_files() -> Pair {
             .to_owned(),
         instead: "Over NFS the connections of one client take the place of channels.",
         chart: Chart::Lines,
+        channels: true,
         steps,
     }
 }
@@ -153,6 +158,7 @@ fn one_file() -> Pair {
             .to_owned(),
         instead: "Over NFS the connections of one client take the place of channels.",
         chart: Chart::Lines,
+        channels: true,
         steps,
     }
 }
@@ -173,6 +179,7 @@ fn one_thread() -> Pair {
             .to_owned(),
         instead: "Over NFS the connections of one client take the place of channels.",
         chart: Chart::Lines,
+        channels: true,
         steps: [1, 4].map(each).to_vec(),
     }
 }
@@ -219,6 +226,7 @@ fn metadata() -> Pair {
             .to_owned(),
         instead: "Over NFS opening is LOOKUP and ACCESS, and there is no close.",
         chart: Chart::Bars,
+        channels: false,
         steps: vec![
             step("create-open-delete", mix(&cycle)),
             step("create-delete", only(Operation::CreateRemove)),

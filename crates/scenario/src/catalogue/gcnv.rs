@@ -68,9 +68,10 @@ fn test(row: &Row) -> Test {
     };
     let order = if row.pattern == Pattern::Sequential { "sequential" } else { "random" };
     let (suffix, mount) = match (row.protocol, row.level) {
-        (Protocol::Smb, _) => {
-            ("-smb", "Windows 2022, 16 connections of each RSS network interface")
-        }
+        (Protocol::Smb, _) => (
+            "-smb",
+            "Windows 2022, 16 connections of each RSS network interface, each with a session of its own here",
+        ),
         (Protocol::Nfs, Level::Flex) => ("", "RHEL 9, nconnect=16, rsize = wsize = 65536"),
         (Protocol::Nfs, Level::Extreme) => ("", "RHEL 9, nconnect=16"),
     };

@@ -2,9 +2,9 @@
 //!
 //! A test is data: tables of what was published beside the load that gave it. Making it fit a
 //! machine is [`crate::scenario::scale`]'s work. Where a publication is silent (requests in flight,
-//! run times), the choice is ours and the test's `about` says so. What is published for a protocol
-//! that has no engine yet is listed all the same, as waiting; a like load that can be run stands
-//! under a name of its own and carries no published figures. Documented in
+//! run times), the choice is ours and the test's `about` says so. What needs an ability
+//! that no engine has yet is listed all the same, as waiting; a like load over another protocol
+//! stands under a name of its own and carries no published figures. Documented in
 //! `docs/bench-catalogue.md`.
 
 mod anf;
@@ -70,9 +70,14 @@ impl Test {
         Self { protocol: Protocol::Nfs, scenario: head.scenario(steps, None) }
     }
 
-    /// Over SMB, for which there is no engine yet.
+    /// Over SMB.
     fn smb(head: &Head<'_>, steps: Vec<Step>) -> Self {
-        let waiting = "SMB: the suite has no SMB engine yet".to_owned();
+        Self { protocol: Protocol::Smb, scenario: head.scenario(steps, None) }
+    }
+
+    /// Over several channels of one SMB session, which the engine can't have yet.
+    fn smb_channels(head: &Head<'_>, steps: Vec<Step>) -> Self {
+        let waiting = "SMB Multichannel: the suite has one connection for each session".to_owned();
         Self { protocol: Protocol::Smb, scenario: head.scenario(steps, Some(waiting)) }
     }
 }
@@ -127,6 +132,12 @@ pub fn all() -> Vec<Entry> {
         waiting: test.scenario.waiting,
     };
     tests().into_iter().map(entry).collect()
+}
+
+/// The protocol of the test of this name.
+#[must_use]
+pub fn protocol(name: &str) -> Option<Protocol> {
+    tests().into_iter().find(|test| test.scenario.name == name).map(|test| test.protocol)
 }
 
 /// The test of this name at its original size; upper and lower case are the same.

@@ -17,5 +17,6 @@ mod notify;
 mod peer;
 mod rust_client;
 mod shown;
+mod smb_load;
 mod test_server;
 mod wide;

@@ -12,7 +12,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 /// A connection that is to be opened.
-pub(in crate::engine) struct Seat {
+pub(in crate::engine) struct Seat<'a> {
+    /// The jobs that use it.
+    pub(in crate::engine) jobs: &'a [u32],
+    /// Requests in flight, at most.
+    pub(in crate::engine) depth: usize,
     /// The client.
     pub(in crate::engine) client: u32,
     /// The server's address.
@@ -21,7 +25,7 @@ pub(in crate::engine) struct Seat {
     pub(in crate::engine) source: Option<IpAddr>,
 }
 
-impl Seat {
+impl Seat<'_> {
     /// Connects.
     pub(in crate::engine) fn connect(&self) -> Result<TcpStream, BenchError> {
         connect(self.address, self.source)
@@ -68,7 +72,7 @@ pub(in crate::engine) fn workers<C: Channel>(
     plan: &Plan,
     addresses: &Addresses<'_>,
     sources: &[Option<IpAddr>],
-    open: impl Fn(&Seat) -> Result<Opened<C>, BenchError>,
+    open: impl Fn(&Seat<'_>) -> Result<Opened<C>, BenchError>,
 ) -> Result<Vec<Worker>, BenchError> {
     let workload = &plan.workload;
     let mut workers: Vec<NetWorker<C>> = (0..workload.threads)
@@ -97,7 +101,7 @@ fn equip<C: Channel>(
     plan: &Plan,
     unit: &Unit,
     (address, source): (SocketAddr, Option<IpAddr>),
-    open: &impl Fn(&Seat) -> Result<Opened<C>, BenchError>,
+    open: &impl Fn(&Seat<'_>) -> Result<Opened<C>, BenchError>,
 ) -> Result<(), BenchError> {
     let workload = &plan.workload;
     let first = worker.jobs.len();
@@ -114,7 +118,7 @@ fn equip<C: Channel>(
              connections, fewer jobs or less depth"
         )));
     }
-    let seat = Seat { client: unit.client, address, source };
+    let seat = Seat { jobs: &unit.jobs, depth: most, client: unit.client, address, source };
     for number in 0..unit.connections {
         let (stream, channel, records) = open(&seat)?;
         let slots = places.iter().skip(number).step_by(unit.connections).copied();

@@ -125,7 +125,7 @@ impl Files {
         net::workers(plan, &addresses, &self.sources, |seat| self.open(plan, seat))
     }
 
-    fn open(&self, plan: &Plan, seat: &Seat) -> Result<Opened<NfsChannel>, BenchError> {
+    fn open(&self, plan: &Plan, seat: &Seat<'_>) -> Result<Opened<NfsChannel>, BenchError> {
         let stream = seat.connect()?;
         let place = (u64::from(seat.client) << 32) | u64::from(stream_port(&stream));
         let sequence = u32::try_from(mix(plan.run ^ place) >> 32).unwrap_or(0);
@@ -177,7 +177,7 @@ impl Files {
         }
         let wanted = &plan.workload.directory;
         let mut session = self.session()?;
-        let occupied = super::remove_patiently(&plan.workload, || {
+        let occupied = super::remove_patiently(plan.workload.part.is_some(), || {
             layout::remove_directory(&mut session, &self.root, wanted)
         })?;
         if occupied {

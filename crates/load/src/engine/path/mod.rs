@@ -213,7 +213,7 @@ impl Files {
             return Ok(());
         }
         let refused = |source| at(&self.directory, source);
-        let occupied = super::remove_patiently(&plan.workload, || {
+        let occupied = super::remove_patiently(plan.workload.part.is_some(), || {
             match gone(std::fs::remove_dir(&self.directory)) {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
                 other => other.map(|()| false).map_err(refused),

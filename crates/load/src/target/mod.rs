@@ -1,4 +1,8 @@
-//! The target of a measurement: an NFS export or a path.
+//! The target of a measurement: an NFS export, an SMB share, or a path.
+
+mod smb;
+
+pub use smb::{Password, SmbSecurity, SmbTarget};
 
 use crate::error::BenchError;
 use serde::{Deserialize, Serialize};
@@ -14,6 +18,8 @@ const NFS_PORT: u16 = 2049;
 pub enum Target {
     /// An export, by the NFSv3 protocol.
     Nfs(NfsTarget),
+    /// A share, by SMB 3.1.1.
+    Smb(SmbTarget),
     /// A directory of a mounted file system.
     Path(PathBuf),
 }
@@ -69,23 +75,24 @@ impl NfsTarget {
             .find('/')
             .ok_or_else(|| refuse(url, "the export is missing, as in nfs://127.0.0.1/vol"))?;
         let (hosts, export) = place.split_at(slash);
-        let mut addresses = resolve_all(url, hosts)?.into_iter();
-        let first = addresses.next().ok_or_else(|| refuse(url, "the host is missing"))?;
+        let refuse = |why: &str| refuse(url, why);
+        let mut addresses = resolve_all(hosts, NFS_PORT, refuse)?.into_iter();
+        let first = addresses.next().ok_or_else(|| refuse("the host is missing"))?;
         let mut target = Self::new(first, export);
         target.more = addresses.collect();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let number = value.parse::<u32>().map_err(|_| {
-                refuse(url, &format!("the value of {key:?} must be a number, not {value:?}"))
+                refuse(&format!("the value of {key:?} must be a number, not {value:?}"))
             })?;
             match key {
                 "mountport" => target.mount_address.set_port(
-                    u16::try_from(number).map_err(|_| refuse(url, "mountport is over 65535"))?,
+                    u16::try_from(number).map_err(|_| refuse("mountport is over 65535"))?,
                 ),
                 "uid" => target.uid = number,
                 "gid" => target.gid = number,
                 _ => {
-                    return Err(refuse(url, &format!("{key:?} is not one of mountport, uid, gid")));
+                    return Err(refuse(&format!("{key:?} is not one of mountport, uid, gid")));
                 }
             }
         }
@@ -158,19 +165,25 @@ impl Addresses<'_> {
     }
 }
 
-fn resolve_all(url: &str, hosts: &str) -> Result<Vec<SocketAddr>, BenchError> {
+/// The addresses of `hosts`, separated by commas. A port behind the last is that of all hosts that
+/// have none of their own; without one it is `port`.
+fn resolve_all(
+    hosts: &str,
+    port: u16,
+    refuse: impl Fn(&str) -> BenchError,
+) -> Result<Vec<SocketAddr>, BenchError> {
     let last = hosts.rsplit(',').next().unwrap_or(hosts);
     let common = match port_of(last) {
-        None => NFS_PORT,
+        None => port,
         Some(port) => {
-            port.parse().map_err(|_| refuse(url, &format!("{port:?} is not a port number")))?
+            port.parse().map_err(|_| refuse(&format!("{port:?} is not a port number")))?
         }
     };
     let addresses: Vec<SocketAddr> =
-        hosts.split(',').map(|host| resolve(url, host, common)).collect::<Result<_, _>>()?;
+        hosts.split(',').map(|host| resolve(host, common, &refuse)).collect::<Result<_, _>>()?;
     let mut different = std::collections::HashSet::new();
     match addresses.iter().find(|address| !different.insert(**address)) {
-        Some(twice) => Err(refuse(url, &format!("{twice} is there twice"))),
+        Some(twice) => Err(refuse(&format!("{twice} is there twice"))),
         None => Ok(addresses),
     }
 }
@@ -182,9 +195,13 @@ fn port_of(host: &str) -> Option<&str> {
     if bare { None } else { outside.rsplit_once(':').map(|(_, port)| port) }
 }
 
-fn resolve(url: &str, host: &str, port: u16) -> Result<SocketAddr, BenchError> {
+fn resolve(
+    host: &str,
+    port: u16,
+    refuse: impl Fn(&str) -> BenchError,
+) -> Result<SocketAddr, BenchError> {
     if host.is_empty() {
-        return Err(refuse(url, "a host is missing"));
+        return Err(refuse("a host is missing"));
     }
     let bare = host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(host);
     if let Ok(ip) = bare.parse::<IpAddr>() {
@@ -193,8 +210,8 @@ fn resolve(url: &str, host: &str, port: u16) -> Result<SocketAddr, BenchError> {
     let named = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
     let mut found = named
         .to_socket_addrs()
-        .map_err(|error| refuse(url, &format!("{host:?} is not an address: {error}")))?;
-    found.next().ok_or_else(|| refuse(url, &format!("{host:?} has no address")))
+        .map_err(|error| refuse(&format!("{host:?} is not an address: {error}")))?;
+    found.next().ok_or_else(|| refuse(&format!("{host:?} has no address")))
 }
 
 fn refuse(url: &str, why: &str) -> BenchError {
@@ -211,6 +228,7 @@ impl fmt::Display for Target {
                 }
                 f.write_str(&nfs.export)
             }
+            Self::Smb(smb) => smb.fmt(f),
             Self::Path(path) => write!(f, "{}", path.display()),
         }
     }

@@ -1,0 +1,140 @@
+//! Directories of a share besides the load: whether there is room, and those that the suite makes
+//! and removes.
+
+use super::files::{self, remove_directory};
+use super::path;
+use super::requests::{self, Names};
+use super::session::Session;
+use super::status::{is_absent, refused};
+use crate::error::BenchError;
+use crate::target::SmbTarget;
+use weir_smb::fscc::DirectoryClass;
+use weir_smb::fscc::client::DirectoryEntries;
+use weir_smb::wire::{
+    AccessMask, CreateDisposition, CreateOptions, FileId, QueryDirectoryFlags,
+    QueryDirectoryRequest, Status,
+};
+use weir_smb_client::{Request, utf16};
+
+/// Bytes of one listing.
+const LIST_BYTES: u32 = 64 << 10;
+/// Directories within directories that are removed: no load makes more than a few.
+const NESTED_MAX: u32 = 32;
+/// The class of entries with names and attributes, and its number (MS-FSCC §2.4).
+const CLASS: DirectoryClass = DirectoryClass::Directory;
+const CLASS_NUMBER: u8 = 1;
+
+/// An entry: its name, and whether it is a directory.
+type Entry = (String, bool);
+
+/// The directory of a target.
+pub struct SmbTop {
+    session: Session,
+    target: SmbTarget,
+}
+
+impl SmbTop {
+    /// Connects to the share.
+    ///
+    /// # Errors
+    /// [`BenchError`] says why not, and what to do.
+    pub fn open(target: &SmbTarget) -> Result<Self, BenchError> {
+        let session = Session::open(target, (target.address, None))?;
+        Ok(Self { session, target: target.clone() })
+    }
+
+    /// Bytes that the user may still write; `None` if the server does not tell.
+    ///
+    /// # Errors
+    /// [`BenchError`] if the server can't be asked.
+    pub fn room(&mut self) -> Result<Option<u64>, BenchError> {
+        files::room(&mut self.session, &path(&self.target, ""))
+    }
+
+    /// Makes `directory`: true. Finds it empty: false. Finds something in it: nothing.
+    ///
+    /// # Errors
+    /// [`BenchError`] if it can't be made or looked at.
+    pub fn claim(&mut self, directory: &str) -> Result<Option<bool>, BenchError> {
+        let path = path(&self.target, directory);
+        if files::directory(&mut self.session, &path)? {
+            return Ok(Some(true));
+        }
+        let is_empty = self.list(&path)?.is_none_or(|entries| entries.is_empty());
+        Ok(is_empty.then_some(false))
+    }
+
+    /// Removes everything in `directory`, and itself if `with_directory`. One that is not there is
+    /// removed already.
+    ///
+    /// # Errors
+    /// [`BenchError`] names what could not be removed.
+    pub fn clear(&mut self, directory: &str, with_directory: bool) -> Result<(), BenchError> {
+        let path = path(&self.target, directory);
+        self.empty(&path, 0)?;
+        if with_directory && remove_directory(&mut self.session, &path)? {
+            return Err(refused(&format!("removing {path}"), Status::DIRECTORY_NOT_EMPTY));
+        }
+        Ok(())
+    }
+
+    fn empty(&mut self, path: &str, nested: u32) -> Result<(), BenchError> {
+        let what = format!("emptying the directory {path}");
+        if nested > NESTED_MAX {
+            return Err(refused(&what, Status::NAME_TOO_LONG));
+        }
+        let mut before = Vec::new();
+        loop {
+            let entries = self.list(path)?.unwrap_or_default();
+            if entries.is_empty() {
+                return Ok(());
+            }
+            // A server that removes nothing and says it did would be asked forever.
+            if entries == before {
+                return Err(refused(&what, Status::DIRECTORY_NOT_EMPTY));
+            }
+            before.clone_from(&entries);
+            for (name, _) in entries.iter().filter(|(_, is_directory)| *is_directory) {
+                self.empty(&format!("{path}\\{name}"), nested + 1)?;
+            }
+            files::remove(&mut self.session, &mut Names::below(path), entries.into_iter())?;
+        }
+    }
+
+    /// The first names in a directory, `.` and `..` left out; `None` if it is not there.
+    fn list(&mut self, path: &str) -> Result<Option<Vec<Entry>>, BenchError> {
+        let what = format!("listing the directory {path}");
+        let (name, pattern) = (utf16(path), utf16("*"));
+        let options = CreateOptions::DIRECTORY_FILE;
+        let access = AccessMask::LIST_DIRECTORY;
+        let open = requests::open(&name, access, CreateDisposition::Open, options);
+        let query = Request::QueryDirectory(QueryDirectoryRequest {
+            class: CLASS_NUMBER,
+            flags: QueryDirectoryFlags::RESTART_SCANS,
+            file_index: 0,
+            file: FileId::PREVIOUS,
+            pattern: &pattern,
+            max_output: LIST_BYTES,
+        });
+        let replies = self.session.call(&[open, query, Request::Close(FileId::PREVIOUS)])?;
+        match replies.first().map(|reply| reply.status) {
+            Some(Status::SUCCESS) => {}
+            Some(status) if is_absent(status) => return Ok(None),
+            Some(status) => return Err(refused(&what, status)),
+            None => return Ok(None),
+        }
+        let Some(listing) = replies.get(1) else { return Ok(None) };
+        match listing.status {
+            Status::SUCCESS => {}
+            Status::NO_MORE_FILES | Status::NO_SUCH_FILE => return Ok(Some(Vec::new())),
+            status => return Err(refused(&what, status)),
+        }
+        let bytes = listing.output().map_err(|error| self.session.wrong(error))?;
+        let entries = DirectoryEntries::new(CLASS, bytes).map_while(Result::ok).map(|entry| {
+            let units: Vec<u16> =
+                entry.name.as_chunks().0.iter().copied().map(u16::from_le_bytes).collect();
+            (String::from_utf16_lossy(&units), entry.file.directory)
+        });
+        Ok(Some(entries.filter(|(name, _)| name != "." && name != "..").collect()))
+    }
+}
