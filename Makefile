@@ -43,7 +43,7 @@ deb: ## the Debian package (target/debian)
 bench: ## microbenchmarks (the gate's cost per admission)
 	cargo bench --workspace --locked
 
-peers: ## Weir beside NFS-Ganesha, a bare loop and, with BEFORE=, an earlier weir (needs root; docs/performance)
+peers: ## Weir beside NFS-Ganesha, smbd, a bare loop and, with BEFORE=, an earlier weir (needs root; docs/performance)
 	cargo xtask preflight peers
 	cargo build --release --locked
 	target/release/weir-lab peers --out $(PEERS_OUT) $(if $(BEFORE),--before $(BEFORE))

@@ -51,12 +51,15 @@ const FOR_TESTS: [Needed; 31] = [
     ("mount.cifs", "cifs-utils"),
 ];
 
-/// For `make peers`: the server to compare with, whose file system module is a package without a
-/// program, and tools for the file systems to compare on.
-const FOR_PEERS: [Needed; 6] = [
+/// For `make peers`: the servers to compare with (Ganesha's file system module is a package without
+/// a program), the measure of ciphers, and tools for the file systems to compare on.
+const FOR_PEERS: [Needed; 9] = [
     ("ganesha.nfsd", "nfs-ganesha"),
     ("ganesha.nfsd", "nfs-ganesha-vfs"),
     ("rpcbind", "rpcbind"),
+    ("smbd", "samba"),
+    ("smbpasswd", "samba-common-bin"),
+    ("openssl", "openssl"),
     ("ip", "iproute2"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.ext4", "e2fsprogs"),

@@ -6,7 +6,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{Client, ClientError, Dry};
-use weir_api::{NewPool, NewVolume, Qos, Report, TermsChange, Volume, VolumeChange};
+use weir_api::{
+    NewPassword, NewPool, NewUser, NewVolume, Protocol, Qos, Report, SharingChange, TermsChange,
+    Volume, VolumeChange,
+};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -98,6 +101,32 @@ impl Operator {
         self.wait(self.client.change_volume(volume, change, Dry::No), || {
             format!("changing the volume {volume}: {change:?}")
         })
+    }
+
+    /// Makes a user who can log in over SMB.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn make_user(&self, name: &str, uid: u32, password: &str) -> Result<()> {
+        let new =
+            NewUser { name: name.to_owned(), uid, gid: None, groups: Vec::new(), enabled: true };
+        self.wait(self.client.create_user(&new, Dry::No), || format!("making the user {name}"))?;
+        let password = NewPassword { password: password.to_owned() };
+        self.wait(self.client.set_password(name, &password, Dry::No), || {
+            format!("setting the password of {name}")
+        })
+    }
+
+    /// Has a volume served over SMB beside NFS.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn share(&self, volume: &str) -> Result<()> {
+        let sharing = SharingChange {
+            protocols: Some(vec![Protocol::Nfs, Protocol::Smb]),
+            ..SharingChange::default()
+        };
+        self.change(volume, &VolumeChange { sharing, ..VolumeChange::default() })
     }
 
     /// A volume as the API shows it now.

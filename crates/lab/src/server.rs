@@ -35,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) durability: &'static str,
     /// Whether the data directory is removed when the server is dropped.
     pub(crate) temporary: bool,
+    /// Whether it serves SMB too, without requiring signatures.
+    pub(crate) smb: bool,
 }
 
 /// A server, running or not. Dropping it ends the process in order, and removes temporary data.
@@ -42,6 +44,7 @@ pub(crate) struct Settings {
 pub(crate) struct TestServer {
     settings: Settings,
     address: SocketAddr,
+    smb_address: SocketAddr,
     process: Option<Process>,
     started: Instant,
 }
@@ -60,7 +63,14 @@ impl Settings {
         };
         removed(std::fs::remove_dir_all(&data), &data)?;
         removed(std::fs::remove_file(&log), &log)?;
-        Ok(Self { weir: weir.to_owned(), data, log, durability: "power", temporary: true })
+        Ok(Self {
+            weir: weir.to_owned(),
+            data,
+            log,
+            durability: "power",
+            temporary: true,
+            smb: false,
+        })
     }
 }
 
@@ -68,9 +78,13 @@ impl TestServer {
     /// A server that is not started yet, on a free port.
     pub(crate) fn new(settings: Settings) -> Result<Self> {
         let free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-        let port = PORTS.clone().find(free).context("no free port on loopback")?;
-        let address = (Ipv4Addr::LOCALHOST, port).into();
-        Ok(Self { settings, address, process: None, started: Instant::now() })
+        let mut ports = PORTS.clone().filter(free);
+        let mut address = || -> Result<SocketAddr> {
+            let port = ports.next().context("no free port on loopback")?;
+            Ok((Ipv4Addr::LOCALHOST, port).into())
+        };
+        let (address, smb_address) = (address()?, address()?);
+        Ok(Self { settings, address, smb_address, process: None, started: Instant::now() })
     }
 
     /// A server that accepts connections, and its operator.
@@ -88,6 +102,11 @@ impl TestServer {
     /// The server's address for NFS and MOUNT.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The server's address for SMB.
+    pub(crate) const fn smb_address(&self) -> SocketAddr {
+        self.smb_address
     }
 
     /// The server's data directory.
@@ -110,7 +129,7 @@ impl TestServer {
 
     /// Starts the server; does not wait until it serves.
     pub(crate) fn start(&mut self) -> Result<()> {
-        let Settings { weir, data, log, durability, .. } = &self.settings;
+        let Settings { weir, data, log, durability, smb, .. } = &self.settings;
         std::fs::create_dir_all(data)
             .with_context(|| format!("cannot create the data directory {}", data.display()))?;
         let output = OpenOptions::new().create(true).append(true).open(log);
@@ -123,6 +142,9 @@ impl TestServer {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
+        if *smb {
+            command.args(["--smb", &self.smb_address.to_string(), "--smb-signing", "offered"]);
+        }
         self.started = Instant::now();
         self.process = Some(Process::start(&mut command)?);
         Ok(())

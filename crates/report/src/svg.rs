@@ -13,6 +13,8 @@ pub enum Series {
     Published,
     /// NFS-Ganesha.
     Ganesha,
+    /// Samba's smbd.
+    Smbd,
     /// The bare loop.
     Bare,
     /// A contract or a bound.
@@ -36,7 +38,7 @@ impl Series {
         match self {
             Self::Weir => "s-weir",
             Self::Published => "s-published",
-            Self::Ganesha => "s-ganesha",
+            Self::Ganesha | Self::Smbd => "s-ganesha",
             Self::Bare => "s-bare",
             Self::Contract => "s-contract",
             Self::Read => "s-read",

@@ -188,15 +188,15 @@ fn difference_percent(one: &Figures, other: &Figures, cost: fn(&Sample) -> f64) 
     (difference, half_range(one).max(half_range(other)))
 }
 
-fn at_most(value: f64, bound: f64) -> bool {
+pub(super) fn at_most(value: f64, bound: f64) -> bool {
     value <= bound
 }
 
-fn at_least(value: f64, bound: f64) -> bool {
+pub(super) fn at_least(value: f64, bound: f64) -> bool {
     value >= bound
 }
 
-fn judge(
+pub(super) fn judge(
     what: &'static str,
     value: f64,
     bound: Option<f64>,
@@ -270,13 +270,15 @@ impl Neighbour {
 
 /// Was every bar met, and is none void? A comparison without rows has shown nothing.
 pub(super) fn passed(findings: &Findings) -> bool {
-    !findings.rows.is_empty() && all_kept(&checks(findings))
+    let is_empty = findings.rows.is_empty() && findings.smb.is_empty();
+    !is_empty && all_kept(&checks(findings))
 }
 
 /// Every bar as a rule.
 pub(super) fn checks(findings: &Findings) -> Vec<Check> {
     let bars = findings.rows.iter().flat_map(|row| row.bars.iter().map(move |bar| (row, bar)));
     let mut checks: Vec<Check> = bars.map(|(row, bar)| bar.check(row)).collect();
+    checks.extend(super::smb::checks(&findings.smb));
     checks.extend(findings.gate.iter().map(|gate| {
         let worst = format!("{:+.2} % CPU per operation", gate.difference_percent);
         Check::new("a contract half above the load costs the same", worst, gate.passed)

@@ -1,7 +1,7 @@
 //! One measurement: one workload on one server, and its cost.
 
 use super::cpu::{Reading, Used};
-use super::plan::{TRIALS, Trial};
+use super::plan::{TRIALS, Work};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use weir_load::engine::{Phase, Window, prepare};
@@ -50,16 +50,16 @@ pub(super) struct Sample {
     pub(super) generator_saturated: bool,
 }
 
-/// The load of `trial`.
-pub(super) fn workload(trial: &Trial, times: &Times, seed: u64) -> Workload {
+/// The load of a row.
+pub(super) fn workload(work: &Work, times: &Times, seed: u64) -> Workload {
     Workload {
-        name: trial.name.to_owned(),
-        operation: trial.operation,
-        block_bytes: trial.block_bytes,
-        depth: trial.in_flight.depth(),
-        jobs: trial.in_flight.connections(),
+        name: work.name.to_owned(),
+        operation: work.operation,
+        block_bytes: work.block_bytes,
+        depth: work.in_flight.depth(),
+        jobs: work.in_flight.connections(),
         clients: 1,
-        connections: trial.in_flight.connections(),
+        connections: work.in_flight.connections(),
         files: FILES,
         file_bytes: FILE_BYTES,
         stability: Stability::Unstable,
@@ -81,7 +81,7 @@ pub(super) fn lay_out(target: &Target, times: &Times) -> Result<()> {
         block_bytes: LAYOUT_BYTES,
         length: Length::Operations(u64::from(FILES) * FILE_BYTES / u64::from(LAYOUT_BYTES)),
         layout: Layout::Written { block_bytes: LAYOUT_BYTES },
-        ..workload(&TRIALS[0], times, 1)
+        ..workload(&TRIALS[0].work(), times, 1)
     };
     let prepared = prepare(target, &files).context("laying out the files")?;
     let result = prepared.run(&Control::new(), |_| {})?;
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn every_workload_is_sound() {
         for trial in &TRIALS {
-            workload(trial, &TIMES, 1).check().unwrap();
+            workload(&trial.work(), &TIMES, 1).check().unwrap();
         }
     }
 

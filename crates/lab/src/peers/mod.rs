@@ -1,4 +1,4 @@
-//! `make peers`: Weir beside NFS-Ganesha and the bare loop, on the same files, in turns.
+//! `make peers`: Weir beside NFS-Ganesha, smbd and the bare loop, on the same files, in turns.
 //!
 //! Every server serves the same directory; one generator loads them one after the other, round by
 //! round, with files that are in the page cache. The processor time per operation is compared,
@@ -14,6 +14,7 @@ mod plan;
 mod present;
 mod requirements;
 mod servers;
+mod smb;
 
 use crate::campaign::{self, Campaign, Origin, Report};
 use crate::disk::{Disk, Filesystem};
@@ -22,13 +23,14 @@ use crate::stop::Stop;
 use anyhow::{Context, Result};
 use clap::Args;
 use judge::{Figures, Isolation, Row, Same};
-use plan::{CREATE_REMOVE, TRIALS, Trial};
+use plan::{CREATE_REMOVE, TRIALS, Trial, Work};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use weir_load::{Control, NfsTarget, Target};
 
 pub(crate) use measure::Times;
 pub(crate) use requirements::{check as requirements, furnish};
+use servers::Side;
 pub(crate) use servers::{Peer, ganesha, weir};
 
 /// Room for the files, the catalogue and the journals.
@@ -36,7 +38,8 @@ const DISK_BYTES: u64 = 3 << 30;
 /// The files of the report.
 const FILES: [&str; 2] = ["peers.json", "peers.html"];
 
-/// Compare Weir with NFS-Ganesha and the bare loop, as root, and write peers.json and peers.html.
+/// Compare Weir with NFS-Ganesha, smbd and the bare loop, as root, and write peers.json and
+/// peers.html.
 #[derive(Debug, Args)]
 pub(crate) struct Peers {
     /// Directory for the report.
@@ -60,7 +63,7 @@ pub(crate) struct Peers {
     /// Run one round of one second on ext4, as a functional test.
     #[arg(long)]
     quick: bool,
-    /// Run only workloads whose name contains this text; repeatable.
+    /// Run only workloads whose name contains this text, such as SMB; repeatable.
     #[arg(long)]
     only: Vec<String>,
     /// Run only on this file system.
@@ -87,6 +90,8 @@ struct Findings {
     times: Times,
     passed: bool,
     rows: Vec<Row>,
+    /// SMB beside smbd.
+    smb: Vec<smb::Row>,
     /// CREATE + REMOVE if acknowledged changes survive a power cut.
     power: Vec<(Filesystem, Figures)>,
     /// A contract far above the load, and one a half above it.
@@ -126,6 +131,7 @@ impl Campaign for Peers {
             times,
             passed: false,
             rows: Vec::new(),
+            smb: Vec::new(),
             power: Vec::new(),
             gate: None,
             isolation: None,
@@ -141,6 +147,9 @@ impl Campaign for Peers {
         };
         for (number, filesystem) in self.filesystems().into_iter().enumerate() {
             run.compare(filesystem, number == 0)?;
+        }
+        if let Some(filesystem) = self.filesystems().last() {
+            run.compare_smb(*filesystem)?;
         }
         if self.only.is_empty() {
             weir_report::errln!("a contract that never binds");
@@ -168,6 +177,11 @@ impl Peers {
         times
     }
 
+    /// Is the workload of this name to be run?
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+
     fn filesystems(&self) -> Vec<Filesystem> {
         let mut all = self.filesystem.map_or_else(|| Filesystem::ALL.to_vec(), |only| vec![only]);
         if self.quick {
@@ -187,12 +201,7 @@ impl Run<'_> {
 
     /// All workloads on one file system.
     fn compare(&mut self, filesystem: Filesystem, first: bool) -> Result<()> {
-        let only = &self.options.only;
-        let wanted = |trial: &&Trial| {
-            let named =
-                only.is_empty() || only.iter().any(|part| trial.name.contains(part.as_str()));
-            named && (first || !trial.once)
-        };
+        let wanted = |trial: &&Trial| self.options.wants(trial.name) && (first || !trial.once);
         let trials: Vec<&Trial> = TRIALS.iter().filter(wanted).collect();
         if trials.is_empty() {
             return Ok(());
@@ -207,11 +216,12 @@ impl Run<'_> {
         let bare = servers::bare(&directory)?;
         for trial in trials {
             let row = if let Some(before) = &before {
-                let peers = [&weir, &ganesha, &bare, before];
-                let [weir, ganesha, bare, before] = self.rounds(&disk, trial, &peers)?;
+                let sides = [&weir, &ganesha, &bare, before].map(Peer::side);
+                let [weir, ganesha, bare, before] = self.rounds(&disk, &trial.work(), &sides)?;
                 Row::new(trial, filesystem, [weir, ganesha, bare], Some(before))
             } else {
-                let servers = self.rounds(&disk, trial, &[&weir, &ganesha, &bare])?;
+                let sides = [&weir, &ganesha, &bare].map(Peer::side);
+                let servers = self.rounds(&disk, &trial.work(), &sides)?;
                 Row::new(trial, filesystem, servers, None)
             };
             weir_report::errln!("{}", present::line(&row));
@@ -220,7 +230,7 @@ impl Run<'_> {
             self.report()?.write()?;
             if trial.name == CREATE_REMOVE {
                 let stable = servers::weir(&self.weir, &disk, &self.work, "weir-power", "power")?.0;
-                let [figures] = self.rounds(&disk, trial, &[&stable])?;
+                let [figures] = self.rounds(&disk, &trial.work(), &[stable.side()])?;
                 self.findings.power.push((filesystem, figures));
             }
         }
@@ -234,25 +244,25 @@ impl Run<'_> {
         Ok(before)
     }
 
-    /// Measures `trial` on each of the peers in turn, round by round. Each round begins with
+    /// Measures `work` on each of the servers in turn, round by round. Each round begins with
     /// another peer, because the one that comes after a certain other may have it easier.
     fn rounds<const N: usize>(
         &self,
         disk: &Disk,
-        trial: &Trial,
-        peers: &[&Peer; N],
+        work: &Work,
+        sides: &[Side; N],
     ) -> Result<[Figures; N]> {
         let mut samples: [Vec<_>; N] = std::array::from_fn(|_| Vec::new());
         for round in 0..self.times.rounds {
-            let load = measure::workload(trial, &self.times, u64::from(round) + 1);
+            let load = measure::workload(work, &self.times, u64::from(round) + 1);
             for at in (0..N).cycle().skip(round as usize % N).take(N) {
-                let (Some(peer), Some(samples)) = (peers.get(at), samples.get_mut(at)) else {
+                let (Some(side), Some(samples)) = (sides.get(at), samples.get_mut(at)) else {
                     continue;
                 };
                 self.stop.check()?;
                 disk.sync()?;
-                let sample = measure::measure(&peer.target, peer.pid, &load, &Control::new())
-                    .with_context(|| format!("{} on {:?}", trial.name, peer.series))?;
+                let sample = measure::measure(&side.target, side.pid, &load, &Control::new())
+                    .with_context(|| format!("{} on {:?}", work.name, side.series))?;
                 samples.push(sample);
             }
         }
@@ -273,7 +283,7 @@ impl Run<'_> {
         let (trial, times) = (&TRIALS[1], &self.times);
         measure::lay_out(&target, times)?;
         let run = |round: u32| {
-            let load = measure::workload(trial, times, u64::from(round) + 1);
+            let load = measure::workload(&trial.work(), times, u64::from(round) + 1);
             measure::measure(&target, server.pid()?, &load, &Control::new())
         };
         let mut near_gibibytes = None;

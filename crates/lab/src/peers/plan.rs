@@ -53,6 +53,19 @@ impl InFlight {
     }
 }
 
+/// The load of a row, without its bars.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    /// Shown in tables.
+    pub(super) name: &'static str,
+    /// The operation of each request.
+    pub(super) operation: Operation,
+    /// Bytes of a READ or WRITE.
+    pub(super) block_bytes: u32,
+    /// Requests in flight.
+    pub(super) in_flight: InFlight,
+}
+
 /// One workload, its bars, and what Ganesha is known to cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
@@ -78,6 +91,12 @@ pub(super) struct Trial {
 }
 
 impl Trial {
+    /// Its load.
+    pub(super) const fn work(&self) -> Work {
+        let Self { name, operation, block_bytes, in_flight, .. } = *self;
+        Work { name, operation, block_bytes, in_flight }
+    }
+
     /// The most that Ganesha may cost for its row to count, in µs.
     pub(super) fn ganesha_bound_us(&self, on: Filesystem) -> Option<f64> {
         const TOLERANCE: f64 = 1.15;
@@ -90,7 +109,7 @@ impl Trial {
     }
 }
 
-const fn data(pattern: Pattern, read_percent: u8) -> Operation {
+pub(super) const fn data(pattern: Pattern, read_percent: u8) -> Operation {
     Operation::Data { pattern, read_percent }
 }
 

@@ -31,7 +31,12 @@ pub(super) fn line(row: &Row) -> String {
 /// The tables in the terminal.
 pub(super) fn print(findings: &Findings) {
     let colour = terminal::shows_output();
-    terminal::show(&bars(findings).to_terminal(colour));
+    if !findings.rows.is_empty() {
+        terminal::show(&bars(findings).to_terminal(colour));
+    }
+    if let Some(table) = super::smb::table(&findings.smb) {
+        terminal::show(&table.to_terminal(colour));
+    }
     if let Some(table) = others(findings) {
         terminal::show(&table.to_terminal(colour));
     }
@@ -92,7 +97,7 @@ fn bars(findings: &Findings) -> Table {
     Table { columns, rows: rows.collect() }
 }
 
-const fn tone(verdict: BarVerdict) -> Tone {
+pub(super) const fn tone(verdict: BarVerdict) -> Tone {
     match verdict {
         BarVerdict::Pass => Tone::Good,
         BarVerdict::Miss => Tone::Bad,
@@ -130,7 +135,10 @@ fn others(findings: &Findings) -> Option<Table> {
 
 /// Did everything pass, and a sentence about it.
 fn verdict(findings: &Findings) -> (bool, String) {
-    let all = || findings.rows.iter().flat_map(|row| &row.bars);
+    let all = || {
+        let smb = findings.smb.iter().flat_map(|row| &row.bars);
+        findings.rows.iter().flat_map(|row| &row.bars).chain(smb)
+    };
     let count = |verdict| all().filter(|bar| bar.verdict == verdict).count();
     let (passed, missed, void) =
         (count(BarVerdict::Pass), count(BarVerdict::Miss), count(BarVerdict::Void));
@@ -143,12 +151,36 @@ fn verdict(findings: &Findings) -> (bool, String) {
 pub(super) fn page(findings: &Findings) -> Page {
     let mut page = Page::new(
         "Weir beside its peers",
-        "What an NFSv3 operation costs in Weir, in NFS-Ganesha and in a loop that does nothing but \
-         the system calls: the same files, the same load, one server after the other.",
+        "What an operation costs in Weir, in NFS-Ganesha, in Samba and in a loop that does nothing \
+         but the system calls: the same files, the same load, one server after the other.",
     );
     let (passed, sentence) = verdict(findings);
     page.verdict(passed, &sentence);
-    page.facts(&facts(findings));
+    if !findings.rows.is_empty() {
+        page.facts(&facts(findings));
+        nfs(findings, &mut page);
+    }
+    super::smb::section(&findings.smb, &mut page);
+    if let Some(table) = others(findings) {
+        page.section("Durability, the gate, and a slow neighbour");
+        page.table(&table);
+        if let Some(isolation) = &findings.isolation {
+            page.paragraph(&format!(
+                "The slow volume lies on a disk that takes 20 MiB/s; its clients wrote {} MiB/s \
+                 into it with a COMMIT after every 32 writes, page cache included.",
+                figure(isolation.slow_mibps)
+            ));
+        }
+    }
+    page.section("Rates and latencies");
+    page.table(&rates(findings));
+    page.section("How it was measured");
+    page.list(method(findings));
+    page
+}
+
+/// The bars of NFS, and their charts.
+fn nfs(findings: &Findings, page: &mut Page) {
     page.section("The bars");
     page.table(&bars(findings));
     page.paragraph(
@@ -170,22 +202,6 @@ pub(super) fn page(findings: &Findings) -> Page {
             }
         }
     }
-    if let Some(table) = others(findings) {
-        page.section("Durability, the gate, and a slow neighbour");
-        page.table(&table);
-        if let Some(isolation) = &findings.isolation {
-            page.paragraph(&format!(
-                "The slow volume lies on a disk that takes 20 MiB/s; its clients wrote {} MiB/s \
-                 into it with a COMMIT after every 32 writes, page cache included.",
-                figure(isolation.slow_mibps)
-            ));
-        }
-    }
-    page.section("Rates and latencies");
-    page.table(&rates(findings));
-    page.section("How it was measured");
-    page.list(method(findings));
-    page
 }
 
 /// The parts of the charts.
@@ -283,33 +299,46 @@ fn rates(findings: &Findings) -> Table {
     let rows = findings.rows.iter().flat_map(|row| {
         let servers = [("Weir", &row.weir), ("Ganesha", &row.ganesha), ("bare loop", &row.bare)];
         let before = row.before.iter().map(|figures| ("earlier Weir", figures));
-        servers.into_iter().chain(before).map(|(name, figures)| {
-            let median = figures.median;
-            let (least, most) = figures.server_us_range;
-            let limit = if median.generator_saturated { " *" } else { "" };
-            vec![
-                row.workload.into(),
-                row.filesystem.name().into(),
-                name.into(),
-                format!("{}{limit}", figure(median.iops)).into(),
-                format!("{:.3}", median.p50_ms).into(),
-                format!("{:.3}", median.p99_ms).into(),
-                format!("{:.2}", median.server_us).into(),
-                format!("{least:.2} – {most:.2}").into(),
-                format!("{:.2}", median.kernel_workers_us).into(),
-                format!("{:.2}", median.generator_us).into(),
-            ]
-        })
+        let place = (row.workload, row.filesystem);
+        servers.into_iter().chain(before).map(move |(name, figures)| rate(place, name, figures))
     });
-    Table { columns, rows: rows.collect() }
+    let smb = findings.smb.iter().flat_map(|row| {
+        let servers = [("Weir", &row.weir), ("smbd", &row.smbd), ("bare loop", &row.bare)];
+        let place = (row.workload, row.filesystem);
+        servers.into_iter().map(move |(name, figures)| rate(place, name, figures))
+    });
+    Table { columns, rows: rows.chain(smb).collect() }
+}
+
+/// The figures of one server in one row.
+fn rate(
+    (workload, filesystem): (&'static str, Filesystem),
+    name: &'static str,
+    figures: &super::Figures,
+) -> Vec<Cell> {
+    let median = figures.median;
+    let (least, most) = figures.server_us_range;
+    let limit = if median.generator_saturated { " *" } else { "" };
+    vec![
+        workload.into(),
+        filesystem.name().into(),
+        name.into(),
+        format!("{}{limit}", figure(median.iops)).into(),
+        format!("{:.3}", median.p50_ms).into(),
+        format!("{:.3}", median.p99_ms).into(),
+        format!("{:.2}", median.server_us).into(),
+        format!("{least:.2} – {most:.2}").into(),
+        format!("{:.2}", median.kernel_workers_us).into(),
+        format!("{:.2}", median.generator_us).into(),
+    ]
 }
 
 fn method(findings: &Findings) -> Vec<String> {
     let times = findings.times;
     vec![
         format!(
-            "{} rounds; in each, Weir, Ganesha and the bare loop take turns, {} s of load before \
-             {} s measured. Figures are medians over the rounds.",
+            "{} rounds; in each, Weir, Ganesha or smbd, and the bare loop take turns, {} s of load \
+             before {} s measured. Figures are medians over the rounds.",
             times.rounds, times.warmup_s, times.measured_s
         ),
         format!(

@@ -31,7 +31,7 @@ const VFS_PLACES: [&str; 3] = [
 /// # Errors
 /// Names all that is missing, and how to get it.
 pub(crate) fn check() -> Result<()> {
-    sandbox::programs("comparisons", &PROGRAMS)?;
+    sandbox::programs("comparisons", &[&PROGRAMS[..], &super::smb::PROGRAMS].concat())?;
     if !VFS_PLACES.iter().any(|place| Path::new(place).exists()) {
         bail!("comparisons need Ganesha's VFS module: apt-get install nfs-ganesha-vfs");
     }

@@ -1,4 +1,4 @@
-//! The three servers, on the same directory.
+//! The servers of the NFS rows, on the same directory.
 
 use crate::campaign::this_program;
 use crate::disk::Disk;
@@ -18,8 +18,8 @@ const GANESHA: (u16, u16) = (12_049, 12_050);
 /// The port mapper's port (RFC 1833 §1).
 const PORT_MAPPER: u16 = 111;
 /// A pool and a volume whose contract never binds: 16,000 MiB/s at the Ultra level.
-const POOL_TEBIBYTES: u64 = 256;
-const VOLUME_GIBIBYTES: u64 = 125 * 1024;
+pub(super) const POOL_TEBIBYTES: u64 = 256;
+pub(super) const VOLUME_GIBIBYTES: u64 = 125 * 1024;
 
 /// A server under comparison, running.
 #[derive(Debug)]
@@ -32,6 +32,35 @@ pub(crate) struct Peer {
     pub(crate) pid: u32,
     _guards: Vec<Process>,
     _server: Option<TestServer>,
+}
+
+/// A server as one row measures it.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    /// The server.
+    pub(super) series: Series,
+    /// The target of the load.
+    pub(super) target: Target,
+    /// The server's process id.
+    pub(super) pid: u32,
+}
+
+impl Peer {
+    /// A running server.
+    pub(super) const fn new(
+        series: Series,
+        target: Target,
+        pid: u32,
+        guards: Vec<Process>,
+        server: Option<TestServer>,
+    ) -> Self {
+        Self { series, target, pid, _guards: guards, _server: server }
+    }
+
+    /// The server as a row measures it.
+    pub(super) fn side(&self) -> Side {
+        Side { series: self.series, target: self.target.clone(), pid: self.pid }
+    }
 }
 
 /// Weir on a data directory `name` in `disk`, with one volume, and the directory of that volume.
@@ -49,18 +78,13 @@ pub(crate) fn weir(
     operator.make_pool("peers", POOL_TEBIBYTES, None)?;
     operator.make_volume("peer", "peers", VOLUME_GIBIBYTES)?;
     let directory = volume_directory(&data)?;
-    let peer = Peer {
-        series: Series::Weir,
-        target: Target::Nfs(NfsTarget::new(server.address(), "/peer")),
-        pid: server.pid()?,
-        _guards: Vec::new(),
-        _server: Some(server),
-    };
-    Ok((peer, directory))
+    let target = Target::Nfs(NfsTarget::new(server.address(), "/peer"));
+    let pid = server.pid()?;
+    Ok((Peer::new(Series::Weir, target, pid, Vec::new(), Some(server)), directory))
 }
 
 /// The directory that holds the files of the only volume under `data`.
-fn volume_directory(data: &Path) -> Result<PathBuf> {
+pub(super) fn volume_directory(data: &Path) -> Result<PathBuf> {
     let mut pending = vec![data.to_owned()];
     while let Some(dir) = pending.pop() {
         if dir.file_name().is_some_and(|name| name == "volumes") {
@@ -111,13 +135,8 @@ pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
     server.wait_for_port(loopback(GANESHA.0), &log)?;
     let mut target = NfsTarget::new(loopback(GANESHA.0), "/peer");
     target.mount_address = loopback(GANESHA.1);
-    Ok(Peer {
-        series: Series::Ganesha,
-        target: Target::Nfs(target),
-        pid: server.pid(),
-        _guards: vec![server, mapper],
-        _server: None,
-    })
+    let pid = server.pid();
+    Ok(Peer::new(Series::Ganesha, Target::Nfs(target), pid, vec![server, mapper], None))
 }
 
 fn configure(directory: &Path, state: &Path) -> String {
@@ -141,16 +160,11 @@ pub(super) fn bare(directory: &Path) -> Result<Peer> {
         .strip_prefix("listening on ")
         .and_then(|address| address.parse().ok())
         .with_context(|| format!("the bare loop said {line:?} and not where it listens"))?;
-    Ok(Peer {
-        series: Series::Bare,
-        target: Target::Nfs(NfsTarget::new(address, "/")),
-        pid: process.pid(),
-        _guards: vec![process],
-        _server: None,
-    })
+    let (target, pid) = (Target::Nfs(NfsTarget::new(address, "/")), process.pid());
+    Ok(Peer::new(Series::Bare, target, pid, vec![process], None))
 }
 
-fn loopback(port: u16) -> SocketAddr {
+pub(super) fn loopback(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
