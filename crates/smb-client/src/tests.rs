@@ -268,7 +268,7 @@ fn a_share_is_reached_with_every_algorithm_and_compounds_are_answered() {
                 assert_eq!(signed, security == Security::Sign);
                 if signed {
                     let key = server.signing.as_ref().unwrap();
-                    key.verify(&Provider, &mut frame[element.at.clone()]).unwrap();
+                    key.verify(&Provider, &frame[element.at.clone()]).unwrap();
                 }
             }
             let body: &dyn Fn(&mut Vec<u8>) = &|out| FlushResponse {}.encode(out);

@@ -99,7 +99,7 @@ impl Smb {
         proven.finish(&Provider, done.token).unwrap();
         let keys = Derivation::new(&Provider, &proven.session_key(), &preauth);
         let key = keys.signing(SigningAlgorithm::AesCmac, Role::Client);
-        key.verify(&Provider, &mut response.clone()).unwrap();
+        key.verify(&Provider, &response).unwrap();
         self.key = Some(key);
     }
 
@@ -178,7 +178,7 @@ impl Smb {
             (header, message) = self.receive_from(id);
         }
         let key = self.key.as_ref().unwrap();
-        key.verify(&Provider, &mut message.clone()).unwrap();
+        key.verify(&Provider, &message).unwrap();
         (header, message)
     }
 

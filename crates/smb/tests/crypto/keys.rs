@@ -98,9 +98,9 @@ fn a_trace_gives_the_published_keys() {
     assert_eq!(keys.application(), bytes("6D7AD7954E9EC61E907B4D473DC178FF"));
 
     // The server signed the last response by its signing key; the trace has no other signature.
-    let mut done = hex(SETUP_DONE);
+    let done = hex(SETUP_DONE);
     let client = keys.signing(SigningAlgorithm::AesCmac, Role::Client);
-    client.verify(&Provider, &mut done).unwrap();
+    client.verify(&Provider, &done).unwrap();
     let mut again = done.clone();
     again[48..64].fill(0);
     again[16] &= !8;
@@ -120,7 +120,7 @@ fn a_changed_message_gives_other_keys() {
         }
         let keys = Derivation::new(&Provider, &session_key, &preauth);
         let client = keys.signing(SigningAlgorithm::AesCmac, Role::Client);
-        assert!(client.verify(&Provider, &mut hex(SETUP_DONE)).is_err());
+        assert!(client.verify(&Provider, &hex(SETUP_DONE)).is_err());
     }
 }
 
@@ -162,5 +162,5 @@ fn a_long_key_counts_whole_for_long_keys_alone() {
     let client = SigningKey::new(&Provider, SigningAlgorithm::AesCmac, &key, Role::Client);
     let mut message = [7; 64];
     keys.signing(SigningAlgorithm::AesCmac, Role::Server).sign(&mut message).unwrap();
-    client.verify(&Provider, &mut message).unwrap();
+    client.verify(&Provider, &message).unwrap();
 }
