@@ -16,7 +16,6 @@ mod conn_id;
 mod engine;
 pub mod error;
 mod gate;
-mod groups;
 mod inbox;
 mod limits;
 mod locks;

@@ -213,23 +213,9 @@ pub(crate) const DATAGRAMS_SECOND_ORIGIN_MIN: usize = 16;
 /// Datagrams taken from one socket before the others get their turn.
 pub(crate) const DATAGRAMS_ROUND_MAX: usize = 64;
 
-/// Threads that look up the groups of users, where that is turned on.
-pub(crate) const GROUP_THREADS: usize = 4;
-
-/// Users whose groups wait to be looked up. Beyond: requests of others are answered
-/// `NFS3ERR_JUKEBOX`, and clients ask again.
-pub(crate) const GROUP_LOOKUPS_MAX: usize = 1024;
-
 /// Requests of one origin on one worker whose callers' groups are looked up. Beyond: its
 /// connections are not read.
 pub(crate) const GROUP_LOOKUPS_ORIGIN_MAX: usize = 64;
-
-/// Users whose groups are remembered. Beyond: all are forgotten and looked up anew.
-pub(crate) const GROUP_USERS_MAX: usize = 65_536;
-
-/// Groups of all these users together, 4 bytes each. Beyond: all users are forgotten and looked up
-/// anew.
-pub(crate) const GROUP_IDS_MAX: usize = 4 << 20;
 
 /// Calls to the lock manager that are not answered yet, all clients. Beyond: refused with a system
 /// error, and clients ask again.

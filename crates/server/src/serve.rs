@@ -10,7 +10,6 @@ use crate::clock::SystemClock;
 use crate::engine::credits::{self, CreditStore};
 use crate::engine::{Bounds, Engine, Environment, StoreSettings, release_idle_volumes};
 use crate::error::ServeError;
-use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
 use crate::locks::LockDoor;
 use crate::session::Locks;
@@ -32,7 +31,7 @@ use weir_control::config::{NamespaceDurability, RpcbindMode, ServerConfig, SmbSi
 use weir_control::http::{self, ControlState};
 use weir_control::plane::{Plane, PlaneError};
 use weir_core::HandleKey;
-use weir_process::{ServiceManager, confine};
+use weir_process::{GroupDirectory, ServiceManager, confine};
 
 /// Serves until SIGTERM or SIGINT, then stops gracefully. A second of them ends at once.
 ///

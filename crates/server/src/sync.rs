@@ -4,13 +4,13 @@
 
 #[cfg(feature = "schedules")]
 pub(crate) use shuttle::sync::{
-    Condvar, Mutex, MutexGuard,
+    Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
 };
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 #[cfg(not(feature = "schedules"))]
 pub(crate) use std::sync::{
-    Condvar, Mutex, MutexGuard,
+    Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
 };
 pub(crate) use tokio::sync::{mpsc, oneshot};
@@ -30,9 +30,4 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     }
-}
-
-/// Lets go of the lock, sleeps until `changed` is notified, and takes the lock again.
-pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -10,7 +10,7 @@ use crate::wire::{AccessMask, FileId, Status};
 use alloc::string::String;
 use core::future::Future;
 use core::ops::Deref;
-use weir_core::{Credentials, ObjectKey, OpClass, Store, Timestamp, VolumeId};
+use weir_core::{Credentials, ObjectKey, OpClass, Store, VolumeId};
 use weir_state::{Mode, OpenId, OpenMode, Range, Refused, Span};
 
 /// An object of the store of a volume.
@@ -88,9 +88,6 @@ pub trait Host: Volume {
 
     /// The session's user.
     fn user(&self) -> &User;
-
-    /// The server's present time.
-    fn now(&self) -> Timestamp;
 
     /// The users and groups of the server.
     fn identities(&self) -> &dyn Identities;

@@ -21,8 +21,8 @@ pub struct Route {
     pub file: Option<FileId>,
     /// Bytes that the response can add to its fixed part.
     pub response_bytes: u32,
-    /// Bytes that the operation may hold beside its request and its response: the largest chunk of a
-    /// copy, which is read before it is written.
+    /// Bytes that the operation may hold beside its request and its response: the largest chunk of
+    /// a copy, which is read before it is written.
     pub held_bytes: u32,
     /// Whether the operation may wait for other clients, or for permits of its own: a LOCK, a
     /// CHANGE_NOTIFY, a copy. Its time is not the store's then.

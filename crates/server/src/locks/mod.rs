@@ -5,8 +5,8 @@
 //! it when the call's turn has come, and hands the call to a thread that may wait if the mutex is
 //! in use or the call takes long. READ and WRITE do not come here.
 //!
-//! The meaning of a lock is decided in `weir_state`. Not here: protocols, their waiters `W`, and who
-//! may lock a file, which are the session's.
+//! The meaning of a lock is decided in `weir_state`. Not here: protocols, their waiters `W`, and
+//! who may lock a file, which are the session's.
 
 mod aside;
 mod calls;

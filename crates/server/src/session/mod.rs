@@ -350,8 +350,8 @@ impl Session {
         }
     }
 
-    /// The records that the session sends because its alarm is due. `None`: they cannot be sent, and
-    /// the connection is closed.
+    /// The records that the session sends because its alarm is due. `None`: they cannot be sent,
+    /// and the connection is closed.
     pub(crate) fn ring(&mut self, now: Mono) -> Option<Vec<Vec<u8>>> {
         match self {
             Self::Rpc(_) => Some(Vec::new()),

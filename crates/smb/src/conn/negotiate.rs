@@ -34,8 +34,6 @@ pub struct Greeting {
 /// The agreement between a client and the server.
 #[derive(Clone, Debug)]
 pub struct Negotiated {
-    /// The client's name among others.
-    pub client_guid: [u8; 16],
     /// Whether the client asks for signatures.
     pub client_requires_signing: bool,
     /// The cipher, unless the client has none of those served.
@@ -84,7 +82,6 @@ impl Negotiated {
         let mut preauth = Preauth::new();
         preauth.update(crypto, message);
         Ok(Self {
-            client_guid: request.client_guid,
             client_requires_signing: request.security_mode.contains(SecurityMode::SIGNING_REQUIRED),
             cipher: choice.cipher.flatten(),
             signing: choice.signing.unwrap_or(SigningAlgorithm::AesCmac),

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::string::ToString;
 use std::vec::Vec;
 use weir_core::testing::{MemObject, MemStore};
-use weir_core::{Credentials, Mono, ObjectKey, OpClass, Origin, Shared, Timestamp, VolumeId};
+use weir_core::{Credentials, Mono, ObjectKey, OpClass, Origin, Shared, VolumeId};
 use weir_state::{
     Client, Closed, File, Grant, Io, Limits, Mode, OpenId, OpenLocked, OpenMode, Protocol, Range,
     Refused, Span, Tables,
@@ -327,10 +327,6 @@ impl Host for TestHost {
 
     fn user(&self) -> &User {
         &self.user
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp { secs: 1_800_000_000, nanos: 0 }
     }
 
     fn identities(&self) -> &dyn Identities {

@@ -191,13 +191,6 @@ impl Header {
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_bytes());
     }
-
-    /// The number of changes of channel before the request (§2.2.1.2, `ChannelSequence`).
-    #[must_use]
-    pub const fn channel_sequence(&self) -> u16 {
-        let [first, second, ..] = self.status.0.to_le_bytes();
-        u16::from_le_bytes([first, second])
-    }
 }
 
 #[cfg(test)]
@@ -228,7 +221,6 @@ mod tests {
     fn a_synchronous_header_names_its_tree() {
         let (header, bytes) = sync();
         assert_eq!(Header::decode(&bytes), Ok(header));
-        assert_eq!(header.channel_sequence(), 5);
         let mut out = Vec::new();
         header.encode(&mut out);
         assert_eq!(out, bytes);

@@ -4,7 +4,6 @@ use super::super::{Begun, Cx, Job, Preparation, Prepared, ProtocolError};
 use super::job::{RpcJob, refuse};
 use super::{PeerExports, RpcSession, lock_call, managed, rights, rights_on, set_groups};
 use crate::clock::seconds_since_1970;
-use crate::groups::LookUp;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
 use crate::op_name::OpName;
 use crate::session::rpc::drc::{DrcEntry, Lookup};
@@ -20,6 +19,7 @@ use weir_nfs::{
     PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, acl,
     mount,
 };
+use weir_process::LookUp;
 
 /// A call on an object: the object, and the kind of the call.
 #[derive(Clone, Copy)]

@@ -76,9 +76,9 @@ pub(super) fn held_bytes(elements: &[Element]) -> usize {
 
 /// Bytes that an element may hold.
 struct BytesOf {
-    /// Those of the element, and of the largest response to it: until the frame is answered.
+    /// Bytes of the element and of the largest response to it, until the frame is answered.
     lasting: usize,
-    /// Those that its operation holds beside.
+    /// Bytes that its operation holds beside these.
     beside: usize,
 }
 

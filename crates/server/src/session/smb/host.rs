@@ -7,7 +7,6 @@ use super::server::SmbServer;
 use super::tree::OpenVolume;
 use super::user_session::{FileOpen, OpenRef, UserSession};
 use super::waiter::{Waited, wait};
-use crate::clock::time_of_day;
 use crate::engine::{Asked, Permit, ServedVolume};
 use crate::locks::LockedTables;
 use crate::op_name::OpName;
@@ -17,7 +16,7 @@ use crate::worker::{Barrier, IoGenerations, IoGuard, NoPermit, Permits};
 use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
-use weir_core::{Clock, ObjectKey, OpClass, Timestamp};
+use weir_core::{Clock, ObjectKey, OpClass};
 use weir_qos::Cost;
 use weir_smb::host::{Host, RangeLock, Share, User, Volume};
 use weir_smb::open::{Open, OpenState, Place};
@@ -164,10 +163,6 @@ impl Host for SmbHost {
     ) -> bool {
         let mut opens = self.session.opens().into_iter();
         opens.any(|one| one.open.tree == self.tree && act(&one.open, &mut lock(&one.state)))
-    }
-
-    fn now(&self) -> Timestamp {
-        time_of_day()
     }
 
     fn find(&self, id: FileId) -> Option<OpenRef> {

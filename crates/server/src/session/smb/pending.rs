@@ -91,7 +91,7 @@ pub(super) struct Interim {
 #[derive(Default)]
 pub(super) struct PendingList {
     entries: HashMap<u64, Entry>,
-    /// Those that have had no interim response, in the order in which they began to wait.
+    /// Requests without an interim response, in the order in which they began to wait.
     quiet: BTreeSet<(Mono, u64)>,
     /// The server stops: no request waits for other clients any more.
     draining: bool,

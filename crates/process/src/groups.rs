@@ -5,7 +5,6 @@
 //! threads of its own, and requests wait for it as futures. Results are valid for some minutes.
 //! All of it is bounded, see [`crate::limits`].
 
-use crate::clock::SystemClock;
 use crate::limits::{GROUP_IDS_MAX, GROUP_LOOKUPS_MAX, GROUP_THREADS, GROUP_USERS_MAX};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use std::collections::{HashMap, VecDeque};
@@ -25,13 +24,15 @@ const FAILED_FOR: Duration = Duration::from_secs(1);
 /// Returns the groups of a user; none for an unknown one.
 type Source = dyn Fn(u32) -> io::Result<Vec<u32>> + Send + Sync;
 
+type ServerClock = dyn Clock + Send + Sync;
+
 /// The groups of users, and the threads that look them up. Those end when it is dropped.
-pub(crate) struct GroupDirectory(Arc<Shared>);
+pub struct GroupDirectory(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
-    clock: SystemClock,
+    clock: Box<ServerClock>,
     source: Box<Source>,
 }
 
@@ -56,11 +57,11 @@ impl GroupDirectory {
     ///
     /// # Errors
     /// If a thread can't be started.
-    pub(crate) fn of_machine(clock: SystemClock) -> io::Result<Self> {
-        Self::new(clock, Box::new(weir_store::groups_of_user))
+    pub fn of_machine(clock: impl Clock + Send + Sync + 'static) -> io::Result<Self> {
+        Self::new(Box::new(clock), Box::new(weir_store::groups_of_user))
     }
 
-    fn new(clock: SystemClock, source: Box<Source>) -> io::Result<Self> {
+    fn new(clock: Box<ServerClock>, source: Box<Source>) -> io::Result<Self> {
         let (state, work) = (Mutex::default(), Condvar::new());
         let shared = Arc::new(Shared { state, work, clock, source });
         for number in 0..GROUP_THREADS {
@@ -72,7 +73,7 @@ impl GroupDirectory {
     }
 
     /// The groups of `uid`, if they were looked up not long ago.
-    pub(crate) fn known(&self, uid: u32, now: Mono) -> Option<Groups> {
+    pub fn known(&self, uid: u32, now: Mono) -> Option<Groups> {
         match lock(&self.0.state).users.get(&uid)? {
             Known::Found { groups, until } if *until > now => Some(groups.clone()),
             _ => None,
@@ -80,7 +81,7 @@ impl GroupDirectory {
     }
 
     /// The groups of `uid`, looked up if need be.
-    pub(crate) fn look_up(&self, uid: u32) -> LookUp {
+    pub fn look_up(&self, uid: u32) -> LookUp {
         LookUp { directory: Arc::clone(&self.0), uid, asked: false }
     }
 }
@@ -93,7 +94,7 @@ impl Drop for GroupDirectory {
 }
 
 /// Waits for the groups of a user. `Busy` if the look-up failed for now.
-pub(crate) struct LookUp {
+pub struct LookUp {
     directory: Arc<Shared>,
     uid: u32,
     /// The look-up was requested, so a known value is newer.
@@ -212,6 +213,7 @@ mod tests {
     use super::*;
     use std::pin::pin;
     use std::sync::mpsc::channel;
+    use weir_control::SystemClock;
     use weir_core::testing::block_on;
 
     fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -243,7 +245,7 @@ mod tests {
             given.lock().unwrap().recv().map_err(io::Error::other)
         };
         let clock = SystemClock::start();
-        let directory = GroupDirectory::new(clock, Box::new(source)).unwrap();
+        let directory = GroupDirectory::new(Box::new(clock), Box::new(source)).unwrap();
         let (mut first, mut second) = (pin!(directory.look_up(7)), pin!(directory.look_up(7)));
         assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
         assert_eq!(directory.known(7, clock.now()), None);
@@ -267,7 +269,8 @@ mod tests {
             let _closed = gate.lock().unwrap().recv();
             Ok(vec![uid])
         };
-        let directory = GroupDirectory::new(SystemClock::start(), Box::new(source)).unwrap();
+        let directory =
+            GroupDirectory::new(Box::new(SystemClock::start()), Box::new(source)).unwrap();
         assert_eq!(block_on(directory.look_up(0)), Err(FsError::Busy));
         let most = u32::try_from(GROUP_LOOKUPS_MAX + GROUP_THREADS).unwrap();
         let refused = (1..=most + 1).any(|uid| {
@@ -281,7 +284,8 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let source = |_| Ok((0..60_000).collect());
-        let directory = GroupDirectory::new(SystemClock::start(), Box::new(source)).unwrap();
+        let directory =
+            GroupDirectory::new(Box::new(SystemClock::start()), Box::new(source)).unwrap();
         for uid in 0..200 {
             assert!(block_on(directory.look_up(uid)).is_ok());
             let state = lock(&directory.0.state);
