@@ -10,6 +10,10 @@ use weir_qos::Iops;
 use weir_qos::contract::Qos;
 use weir_smb::wire::{Command, CreateOptions, FileId, LockFlags, Status};
 
+/// A write that spends the contract of the volume `tiny` for a minute, so that the next one waits
+/// also on a busy machine.
+const SPENT: [u8; 1024] = [0; 1024];
+
 #[test]
 fn where_there_are_bursts_every_request_of_smb_counts_alone_and_in_a_compound() {
     let fixture = Fixture::start();
@@ -66,7 +70,7 @@ fn an_element_of_a_compound_comes_when_those_before_it_are_done() {
     let fixture = Fixture::start();
     let mut client = fixture.log_in("tiny");
     let file = client.open("file");
-    assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
+    assert_eq!(client.ask(Ask::write(file, 0, &SPENT)).status(), Status::SUCCESS);
     // A busy machine makes the second element wait too: what counts is that it can be less.
     for seconds in 1..10 {
         let before = fixture.live("tiny");
@@ -82,7 +86,7 @@ fn an_element_of_a_compound_comes_when_those_before_it_are_done() {
             return;
         }
         fixture.tighten();
-        assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
+        assert_eq!(client.ask(Ask::write(file, 0, &SPENT)).status(), Status::SUCCESS);
     }
     panic!("the second element counts the wait of the first as the server's time");
 }
@@ -248,13 +252,13 @@ fn a_compound_whose_connection_closes_leaves_the_gate_and_its_opens() {
     let fixture = Fixture::start();
     let mut client = fixture.log_in("tiny");
     let file = client.open("file");
-    assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
+    assert_eq!(client.ask(Ask::write(file, 0, &SPENT)).status(), Status::SUCCESS);
     client.send(&[Ask::open("other"), Ask::write(file, 0, &[1; 512])]);
     fixture.until_waiting("tiny", 1);
     drop(client);
     fixture.until_waiting("tiny", 0);
     fixture.until_nobody_is_left();
-    assert_eq!(fixture.live("tiny").write_bytes, 5, "it is not carried out");
+    assert_eq!(fixture.live("tiny").write_bytes, SPENT.len() as u64, "it is not carried out");
     fixture.server.stop().unwrap();
 }
 
@@ -300,7 +304,7 @@ fn a_late_logoff_closes_opens_on_volumes_that_its_frame_did_not_know() {
     let fixture = Fixture::start();
     let mut client = fixture.log_in("tiny");
     let file = client.open("file");
-    assert_eq!(client.ask(Ask::write(file, 0, b"spent")).status(), Status::SUCCESS);
+    assert_eq!(client.ask(Ask::write(file, 0, &SPENT)).status(), Status::SUCCESS);
     client.send(&[Ask::write(file, 0, &[1; 512]), Ask::log_off()]);
     fixture.until_waiting("tiny", 1);
     fixture.create("young");
