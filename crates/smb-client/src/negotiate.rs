@@ -60,7 +60,8 @@ pub(crate) fn offer<C: Crypto>(
     ];
     let request = NegotiateRequest {
         security_mode: security_mode(security),
-        capabilities: Capabilities::LARGE_MTU,
+        // The dialect has a context for encryption, but Samba looks for the older flag too.
+        capabilities: Capabilities::LARGE_MTU | Capabilities::ENCRYPTION,
         client_guid,
         dialects: Numbers::new(&dialects),
         contexts: NegotiateContexts::build(&mut buffer, contexts),
