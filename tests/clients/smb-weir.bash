@@ -21,11 +21,11 @@ weir_share() {
     weir volume create "$name" --pool main --quota 1TiB || return 1
     weir volume set "$name" --protocols nfs,smb || return 1
     case $name in
-    readonly) weir share set "$name" --access ro ;;
-    closed) weir share set "$name" --user ben --access rw ;;
-    hidden) weir volume set "$name" --smb-hidden on && weir share set "$name" --access rw ;;
-    sealed) weir volume set "$name" --smb-encrypt on && weir share set "$name" --access rw ;;
-    *) weir share set "$name" --access rw ;;
+    readonly) weir share set "$name" --network any --access ro ;;
+    closed) weir share set "$name" --network any --user ben --access rw ;;
+    hidden) weir volume set "$name" --smb-hidden on && weir share set "$name" --network any --access rw ;;
+    sealed) weir volume set "$name" --smb-encrypt on && weir share set "$name" --network any --access rw ;;
+    *) weir share set "$name" --network any --access rw ;;
     esac || return 1
     directory=$(share_dir "$name")
     chmod 777 "$directory" && chown "${smb_uid[anna]}:${smb_uid[anna]}" "$directory"

@@ -265,14 +265,19 @@ fn capacity(schemas: &mut SchemaGenerator) -> Vec<Described> {
     ]
 }
 
+/// The network in the query of a removal.
+fn network_query(description: &str) -> Value {
+    json!({
+        "name": "network", "in": "query", "required": true, "schema": { "type": "string" },
+        "description": description,
+    })
+}
+
 fn exports(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let rule = of::<ExportRule>(schemas);
     let (rules, changed) = (list_of(&rule), of::<Changed<Volume>>(schemas));
     let list = "List the export rules of a volume, in the order in which they are evaluated.";
-    let network = json!({
-        "name": "network", "in": "query", "required": true, "schema": { "type": "string" },
-        "description": "Network of the export rule.",
-    });
+    let network = network_query("Network of the export rule.");
     let remove = "Remove the export rule of one network.";
     vec![
         json("GET", routes::EXPORTS, "listExports", list, rules.clone()).tagged(),
@@ -306,7 +311,7 @@ fn shares(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let add = "Add a share rule to a volume.";
     let remove = "Remove the share rule for one network and the given users.";
     let which = [
-        text_query("network", "Network of the share rule. Default: any."),
+        network_query("Network of the share rule, or `any`."),
         text_query("user", "User of the share rule."),
         text_query("group", "Group of the share rule."),
     ];

@@ -59,9 +59,7 @@ pub struct SharingChange {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ShareRule {
-    /// Client network such as `10.0.0.0/8` or `fd00::/8`, a single address, or `any`. Default:
-    /// any.
-    #[serde(default = "any")]
+    /// Client network such as `10.0.0.0/8` or `fd00::/8`, a single address, or `any`.
     pub network: String,
     /// Name of the user that the rule applies to. Default: every user, unless `group` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +73,3 @@ pub struct ShareRule {
 
 /// All networks, as the network of a rule.
 pub const ANY_NETWORK: &str = "any";
-
-fn any() -> String {
-    ANY_NETWORK.to_owned()
-}

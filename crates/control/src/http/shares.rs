@@ -9,7 +9,7 @@ use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use serde::Deserialize;
-use weir_api::{ANY_NETWORK, ShareRule, Volume};
+use weir_api::{ShareRule, Volume};
 use weir_catalog::{Asked, Catalog, CatalogError, Mode, Outcome, Thing};
 
 pub(super) async fn list(
@@ -54,7 +54,7 @@ pub(super) async fn add(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
-    network: Option<String>,
+    network: String,
     user: Option<String>,
     group: Option<String>,
     #[serde(default)]
@@ -68,8 +68,7 @@ pub(super) async fn remove(
     preconditions: Preconditions,
 ) -> ChangeResult<Volume> {
     let Query(Which { network, user, group, dry_run }) = which?;
-    let network = network.as_deref().unwrap_or(ANY_NETWORK);
-    let clients = convert::clients_asked(network, user.as_ref(), group.as_ref())?;
+    let clients = convert::clients_asked(&network, user.as_ref(), group.as_ref())?;
     let options = Options::new(dry_run, false, preconditions);
     let remove =
         move |catalog: &Catalog, name: &str, mode| catalog.remove_share_rule(name, &clients, mode);

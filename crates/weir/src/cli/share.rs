@@ -29,7 +29,7 @@ pub(crate) enum ShareCommand {
     #[command(after_long_help = "\
 Examples:
   weir share remove home --network 10.0.0.0/8 --group staff
-  weir share remove home                            # the rule for every user from any network")]
+  weir share remove home --network any              # the rule for every user from any network")]
     Remove {
         /// Name of the volume
         volume: String,
@@ -46,7 +46,7 @@ Examples:
 #[command(after_long_help = "\
 Examples:
   weir share add home --network 10.0.0.0/8 --group staff
-  weir share add home --user alice --access ro
+  weir share add home --network any --user alice --access ro
   weir share add home --network 10.1.0.0/16 --access none")]
 pub(crate) struct Rule {
     /// Name of the volume
@@ -65,7 +65,7 @@ pub(crate) struct Rule {
 #[derive(Args)]
 pub(crate) struct Clients {
     /// Client network such as 10.0.0.0/8 or fd00::/8, a single address, or any
-    #[arg(long, default_value = weir_api::ANY_NETWORK)]
+    #[arg(long)]
     network: String,
     /// User that the rule applies to [default: every user]
     #[arg(long, conflicts_with = "group")]

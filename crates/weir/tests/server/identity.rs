@@ -165,7 +165,10 @@ fn an_operator_shares_a_volume() {
     }
     let add = ["share", "add", "home", "--network", "10.0.0.0/8", "--group", "staff"];
     server.weir(&add);
-    let rules = rows(&server, &["share", "add", "home", "--user", "alice", "--access", "ro"]);
+    let rules = rows(
+        &server,
+        &["share", "add", "home", "--network", "any", "--user", "alice", "--access", "ro"],
+    );
     assert_eq!(rules[0], "share rules of volume home:");
     assert_eq!(
         rules[2..],
@@ -177,11 +180,25 @@ fn an_operator_shares_a_volume() {
         ]
     );
     server.weir(&["share", "remove", "home", "--network", "10.0.0.0/8", "--group", "staff"]);
-    server.weir(&["share", "set", "home"]);
+    for command in ["add", "set", "remove"] {
+        let open = server.try_weir(&["share", command, "home"]);
+        assert!(refused(&open, 2).contains("--network"), "{command}");
+    }
+    server.weir(&["share", "set", "home", "--network", "any"]);
     assert_eq!(rows(&server, &["share", "list", "home"])[1..], ["any every user rw"]);
-    let none = server.try_weir(&["share", "remove", "home", "--user", "alice"]);
+    let none = server.try_weir(&["share", "remove", "home", "--network", "any", "--user", "alice"]);
     assert!(refused(&none, 1).contains("no share rule for user \"alice\" from any network"));
-    let both = server.try_weir(&["share", "add", "home", "--user", "a", "--group", "b"]);
+    let both = server.try_weir(&[
+        "share",
+        "add",
+        "home",
+        "--network",
+        "any",
+        "--user",
+        "a",
+        "--group",
+        "b",
+    ]);
     refused(&both, 2);
     refused(&server.try_weir(&["volume", "set", "home", "--protocols", "ftp"]), 2);
     refused(&server.try_weir(&["volume", "set", "home"]), 2);

@@ -212,8 +212,10 @@ async fn a_volume_has_protocols_and_share_rules() {
         let (found, error) = refusal(refused);
         assert_eq!((found, error.code.as_str()), (status, code));
     }
-    let (status, answer) =
-        put(&running, "/v1/volumes/v/share-rules", "[{\"access\":\"rw\"}]").await;
+    let path = "/v1/volumes/v/share-rules";
+    let (status, answer) = put(&running, path, "[{\"access\":\"rw\"}]").await;
+    assert!(status == 422 && answer.contains("network"), "{status}: {answer}");
+    let (status, answer) = put(&running, path, "[{\"network\":\"any\",\"access\":\"rw\"}]").await;
     assert_eq!(status, 200, "{answer}");
     let everybody = rule("any", None, None, ShareAccess::ReadWrite);
     assert_eq!(client.share_rules("v").await.unwrap(), [everybody]);
