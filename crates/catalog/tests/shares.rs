@@ -235,8 +235,12 @@ fn a_user_that_a_rule_names_is_not_deleted() {
         catalog.add_share_rule("v", &clients, ShareAccess::None, Mode::Commit).unwrap();
     }
     assert_eq!(code(catalog.delete_user("u", Mode::Commit)), "account_in_use");
+    let refused = catalog.delete_user("u", Mode::Commit).unwrap_err().to_string();
+    let remedy = "`weir share remove v --network NETWORK --user \"u\"`";
+    assert!(refused.contains(remedy), "{refused}");
     let refused = catalog.delete_group("g", Mode::Commit).unwrap_err().to_string();
     assert!(refused.contains("share rules of volume \"v\""), "{refused}");
+    assert!(refused.contains("--network NETWORK --group \"g\"`"), "{refused}");
     let backup = catalog.backup().unwrap();
     restore(&other, Path::new("b"), &backup, Replace::Never).unwrap();
     assert_eq!(volume(&Catalog::open(&other).unwrap(), "v").smb, volume(&catalog, "v").smb);

@@ -69,7 +69,8 @@ pub enum IdentityError {
     TooManyGroups,
     /// A share rule names the user or group that was to be deleted.
     #[error(
-        "{thing} {name:?} is named in the share rules of volume {volume:?}: remove these rules first (`weir share remove {volume}`)"
+        "{thing} {name:?} is named in the share rules of volume {volume:?}: remove these rules first (`weir share list {volume}`, then `weir share remove {volume} --network NETWORK {} {name:?}` for each)",
+        if *.thing == Thing::Group { "--group" } else { "--user" }
     )]
     AccountInUse {
         /// The kind of the account.
