@@ -37,7 +37,7 @@ const IN_HAND_MAX: u32 = 64;
 const BODY_BYTES_MAX: usize = 16 << 10;
 /// Longest path with its query that a record repeats, in characters.
 const PATH_CHARS_MAX: usize = 2048;
-/// The field of a request that holds a secret.
+/// A part of the names of fields that hold a secret, in lower case.
 const PASSWORD: &str = "password";
 /// The text in a record instead of a secret.
 const NOT_RECORDED: &str = "(not recorded)";
@@ -309,10 +309,24 @@ fn essence(route: Option<&str>, body: &[u8]) -> Option<Value> {
     }
     let whole = (body.len() <= BODY_BYTES_MAX).then(|| serde_json::from_slice(body).ok());
     let mut whole: Value = whole.flatten().unwrap_or_else(|| json!({ "bytes": body.len() }));
-    if let Some(secret) = whole.get_mut(PASSWORD) {
-        *secret = json!(NOT_RECORDED);
-    }
+    redact(&mut whole);
     Some(whole)
+}
+
+/// Takes the values of all members that may be passwords out of `value`, at any depth: those with
+/// "password" in their names, in any case.
+fn redact(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(redact),
+        Value::Object(members) => members.iter_mut().for_each(|(name, value)| {
+            if name.to_ascii_lowercase().contains(PASSWORD) {
+                *value = json!(NOT_RECORDED);
+            } else {
+                redact(value);
+            }
+        }),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -339,6 +353,11 @@ mod tests {
         }
         let body = b"{\"password\":[\"hunter2\"]}";
         assert_eq!(essence(Some(routes::USERS), body), Some(redacted));
+        let body =
+            json!([{ "Password": "hunter2", "user": { "newPASSWORD": { "x": "hunter2" } } }]);
+        let recorded = essence(Some(routes::USERS), body.to_string().as_bytes()).unwrap();
+        let user = json!({ "newPASSWORD": NOT_RECORDED });
+        assert_eq!(recorded, json!([{ "Password": NOT_RECORDED, "user": user }]));
     }
 
     #[test]
