@@ -214,6 +214,7 @@ pub const CODES: &[Code] = &[
     code("damaged_backup", &[500], "the backup is damaged"),
     code("bad_secret", &[500], "handle.key does not contain a valid key"),
     code("bad_smb_key", &[500], "smb.key does not contain a valid key"),
+    code("smb_key_unreadable", &[500], "smb.key cannot be read"),
     code("bad_token", &[500], "api.token does not contain a valid token"),
     code("damaged_tokens", &[500], "api.tokens is damaged"),
     code("bad_report_key", &[500], "report.key does not contain a valid key"),

@@ -130,8 +130,10 @@ impl Catalog {
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
         places::settle(&snapshot);
         let instance = rows::instance(&db)?;
+        let sealer = Sealer::open_in(&directory, &instance);
+        warn_of_passwords(&sealer, &snapshot);
         Ok(Self {
-            sealer: Arc::new(Sealer::open_in(&directory, &instance)?),
+            sealer: Arc::new(sealer),
             instance,
             directory,
             secret,
@@ -301,6 +303,17 @@ impl Catalog {
     /// Runs `query` between changes.
     pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         query(&self.db.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Warns if the key of passwords is of no use, or does not open the passwords of users.
+fn warn_of_passwords(sealer: &Sealer, snapshot: &Snapshot) {
+    let shut = sealer.shut(snapshot.users());
+    let users = shut.map_or(0, |(users, _)| users);
+    match (sealer.fault(), shut) {
+        (Some(error), _) => tracing::warn!(users, %error, "users cannot log in over SMB"),
+        (None, Some((_, error))) => tracing::warn!(users, %error, "users cannot log in over SMB"),
+        (None, None) => {}
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::directory;
 use crate::error::{CatalogError, Result};
 use crate::finding::Finding;
-use crate::identity::User;
 use crate::model::{Pool, Volume};
 use crate::sealer::Sealer;
 use crate::snapshot::Snapshot;
@@ -12,7 +11,6 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 use weir_core::VolumeId;
 
 /// The result of a check.
@@ -64,7 +62,7 @@ pub fn check(directory: &Path, served: Option<&[u8]>) -> Result<Report> {
             for pool in snapshot.pools() {
                 findings.extend(find_in_pool(&snapshot, pool, &condemned));
             }
-            findings.extend(find_in_passwords(directory, &snapshot)?);
+            findings.extend(find_in_passwords(directory, &snapshot));
             snapshot
         }
         Err(error) => {
@@ -114,23 +112,17 @@ fn find_in_pool(snapshot: &Snapshot, pool: &Pool, condemned: &BTreeSet<VolumeId>
 }
 
 /// The faults in the key of passwords, and the users whose passwords it does not open.
-fn find_in_passwords(directory: &Path, snapshot: &Snapshot) -> Result<Vec<Finding>> {
-    let sealer = Sealer::open_in(directory, snapshot.instance())?;
+fn find_in_passwords(directory: &Path, snapshot: &Snapshot) -> Vec<Finding> {
+    let sealer = Sealer::open_in(directory, snapshot.instance());
     let mut findings = Vec::new();
     if let Some(error) = sealer.fault().map(CatalogError::from) {
         findings.push(Finding::error(error.code(), error.to_string()));
     }
-    let shut = |user: &&Arc<User>| {
-        user.password.as_ref().is_some_and(|sealed| sealer.open(user.rid, sealed).is_err())
-    };
-    let count = snapshot.users().iter().filter(shut).count();
-    if count > 0 {
-        let told = format!(
-            "smb.key does not open the passwords of {count} user(s), who cannot log in over SMB: restore it from a copy, or set their passwords again"
-        );
+    if let Some((count, reason)) = sealer.shut(snapshot.users()) {
+        let told = format!("{count} user(s) with a password cannot log in over SMB: {reason}");
         findings.push(Finding::warning("passwords_unreadable", told));
     }
-    Ok(findings)
+    findings
 }
 
 /// The faults in the secrets of a data directory. A token that isn't there will be made.

@@ -7,13 +7,14 @@
 //! moved to another user opens nothing.
 
 use crate::directory;
-use crate::error::{IdentityError, Result};
-use crate::identity::SealedHash;
+use crate::error::{CatalogError, IdentityError, Result};
+use crate::identity::{SealedHash, User};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use std::fmt;
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The file's name.
 const FILE: &str = "smb.key";
@@ -33,20 +34,40 @@ pub struct Sealer {
     instance: String,
     /// The key, once there is one.
     key: OnceLock<LessSafeKey>,
-    /// Whether the file was there at the start and held no key.
-    is_damaged: bool,
+    /// The reason why the file, which was there at the start, gave no key.
+    fault: Option<KeyFault>,
     /// Held while the key is made.
     making: Mutex<()>,
 }
 
-/// Why a sealed hash can't be opened. The remedy is the same: a new password.
+/// Why a file gives no key.
+enum KeyFault {
+    /// It has another content than a key.
+    Damaged,
+    /// It cannot be read.
+    Unreadable(Arc<io::Error>),
+}
+
+/// Why a sealed hash can't be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsealed {
-    /// The key isn't there.
-    #[error("the key of passwords, smb.key, is missing or damaged: set the password again")]
+    /// There is no key.
+    #[error(
+        "smb.key is missing: restore it from a copy and restart the server, or set the passwords of all users again"
+    )]
     NoKey,
+    /// The file holds no key.
+    #[error(
+        "smb.key is damaged: restore it from a copy and restart the server, or remove it, restart the server, and set the passwords of all users again"
+    )]
+    Damaged,
+    /// The file of the key could not be read at the start.
+    #[error("smb.key cannot be read: check the file and its disk, and restart the server")]
+    Unreadable,
     /// The hash was sealed by another key or for another user, or it is damaged.
-    #[error("the password was sealed by another smb.key, or is damaged: set the password again")]
+    #[error(
+        "the password was encrypted by another smb.key, or is damaged: restore that key and restart the server, or set the password again"
+    )]
     OtherKey,
 }
 
@@ -58,39 +79,52 @@ impl fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// The sealer of `directory`, whose random name is `instance`. A damaged key is found here, and
-    /// refused when it is needed: it must not keep a server from starting.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(crate) fn open_in(directory: &Path, instance: &str) -> Result<Self> {
-        let found = directory::read_if_there(directory, FILE)?;
-        let key = found.as_deref().map(parsed);
-        let is_damaged = matches!(key, Some(None));
-        if is_damaged {
-            let error = IdentityError::BadSmbKey { path: directory.join(FILE) };
-            tracing::warn!(%error, "users cannot log in over SMB");
-        }
-        Ok(Self {
+    /// The sealer of `directory`, whose random name is `instance`. A key that is damaged or cannot
+    /// be read is found here, and refused when it is needed: it must not keep a server from
+    /// starting.
+    pub(crate) fn open_in(directory: &Path, instance: &str) -> Self {
+        let key = match directory::read_if_there(directory, FILE) {
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => parsed(&text).map(Some).ok_or(KeyFault::Damaged),
+            Err(CatalogError::Io { source, .. }) => Err(KeyFault::Unreadable(Arc::new(source))),
+            Err(error) => Err(KeyFault::Unreadable(Arc::new(io::Error::other(error)))),
+        };
+        let (key, fault) = match key {
+            Ok(key) => (key, None),
+            Err(fault) => (None, Some(fault)),
+        };
+        Self {
             directory: directory.to_owned(),
             instance: instance.to_owned(),
-            key: key.flatten().map_or_else(OnceLock::new, OnceLock::from),
-            is_damaged,
+            key: key.map_or_else(OnceLock::new, OnceLock::from),
+            fault,
             making: Mutex::new(()),
-        })
+        }
+    }
+
+    /// The number of `users` whose passwords cannot be opened, and the reason for the first of
+    /// them.
+    pub(crate) fn shut<'a>(
+        &self,
+        users: impl IntoIterator<Item = &'a Arc<User>>,
+    ) -> Option<(usize, Unsealed)> {
+        let refused = |user: &Arc<User>| self.open(user.rid, user.password.as_ref()?).err();
+        let mut refusals = users.into_iter().filter_map(refused);
+        let first = refusals.next()?;
+        Some((1 + refusals.count(), first))
     }
 
     /// Seals the NT hash of the user with this RID. Makes the key if there is none.
     ///
     /// # Errors
-    /// `BadSmbKey`, `Io`.
+    /// `BadSmbKey`, `SmbKeyUnreadable`, `Io`.
     pub fn seal(&self, rid: u32, nt_hash: &[u8; NT_HASH_BYTES]) -> Result<SealedHash> {
         let key = self.key_or_new()?;
         let random = directory::random::<NONCE_LEN>()?;
         let mut nonce = [0; NONCE_LEN];
         nonce.copy_from_slice(&random);
         let mut text = nt_hash.to_vec();
-        let failed = |error| directory::at(&self.directory)(std::io::Error::other(error));
+        let failed = |error| directory::at(&self.directory)(io::Error::other(error));
         key.seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(self.bound_to(rid)),
@@ -109,7 +143,12 @@ impl Sealer {
         rid: u32,
         sealed: &SealedHash,
     ) -> std::result::Result<[u8; NT_HASH_BYTES], Unsealed> {
-        let key = self.key.get().ok_or(Unsealed::NoKey)?;
+        let missing = || match self.fault {
+            None => Unsealed::NoKey,
+            Some(KeyFault::Damaged) => Unsealed::Damaged,
+            Some(KeyFault::Unreadable(_)) => Unsealed::Unreadable,
+        };
+        let key = self.key.get().ok_or_else(missing)?;
         let (&version, rest) = sealed.0.split_first().ok_or(Unsealed::OtherKey)?;
         let (nonce, text) = rest.split_first_chunk::<NONCE_LEN>().ok_or(Unsealed::OtherKey)?;
         if version != VERSION {
@@ -133,19 +172,29 @@ impl Sealer {
         if let Some(key) = self.key.get() {
             return Ok(key);
         }
-        let bad = || IdentityError::BadSmbKey { path: self.directory.join(FILE) };
-        if self.is_damaged {
-            return Err(bad().into());
+        if let Some(fault) = self.fault() {
+            return Err(fault.into());
         }
         let make = || Ok(written(&directory::random::<KEY_BYTES>()?).into_bytes());
         let text = directory::read_or_make(&self.directory, FILE, make)?;
+        let bad = || IdentityError::BadSmbKey { path: self.path() };
         let key = parsed(&text).ok_or_else(bad)?;
         Ok(self.key.get_or_init(|| key))
     }
 
-    /// The fault of the key, if it isn't one.
+    /// The fault that the file had at the start.
     pub(crate) fn fault(&self) -> Option<IdentityError> {
-        self.is_damaged.then(|| IdentityError::BadSmbKey { path: self.directory.join(FILE) })
+        let path = self.path();
+        Some(match self.fault.as_ref()? {
+            KeyFault::Damaged => IdentityError::BadSmbKey { path },
+            KeyFault::Unreadable(source) => {
+                IdentityError::SmbKeyUnreadable { path, source: Arc::clone(source) }
+            }
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(FILE)
     }
 }
 
@@ -179,7 +228,7 @@ mod tests {
     const HASH: [u8; NT_HASH_BYTES] = *b"0123456789abcdef";
 
     fn sealer(directory: &Path) -> Sealer {
-        Sealer::open_in(directory, "aaaa").unwrap()
+        Sealer::open_in(directory, "aaaa")
     }
 
     #[test]
@@ -202,7 +251,7 @@ mod tests {
         let ours = sealer(base.path());
         let sealed = ours.seal(1000, &HASH).unwrap();
         assert_eq!(ours.open(1001, &sealed), Err(Unsealed::OtherKey));
-        let elsewhere = Sealer::open_in(base.path(), "bbbb").unwrap();
+        let elsewhere = Sealer::open_in(base.path(), "bbbb");
         assert_eq!(elsewhere.open(1000, &sealed), Err(Unsealed::OtherKey));
         for place in 0..sealed.0.len() {
             let mut changed = sealed.clone();
@@ -227,7 +276,7 @@ mod tests {
         for text in ["", "x", cut, &whole.replace("key 1", "key 2"), &whole.replace('\n', " ")] {
             std::fs::write(&path, text).unwrap();
             let damaged = sealer(base.path());
-            assert_eq!(damaged.open(1000, &sealed), Err(Unsealed::NoKey));
+            assert_eq!(damaged.open(1000, &sealed), Err(Unsealed::Damaged));
             let refused = damaged.seal(1000, &HASH);
             assert!(matches!(
                 refused,

@@ -101,7 +101,7 @@ impl Catalog {
     /// Sets the password of a user by its NT hash, which is stored sealed.
     ///
     /// # Errors
-    /// `NoSuch`, `BadSmbKey`, `Io`.
+    /// `NoSuch`, `BadSmbKey`, `SmbKeyUnreadable`, `Io`.
     pub fn set_password(
         &self,
         name: &str,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use rusqlite::Connection;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 use weir_catalog::{
@@ -203,12 +204,20 @@ fn without_its_key_a_password_is_set_again_and_nothing_else_is_lost() {
     std::fs::write(&key, "damaged").unwrap();
     assert_eq!(findings(base.path()), ["bad_smb_key", "passwords_unreadable"]);
     let catalog = Catalog::open(base.path()).unwrap();
-    assert_eq!(opened(&catalog, "a"), Err(Unsealed::NoKey));
+    assert_eq!(opened(&catalog, "a"), Err(Unsealed::Damaged));
     assert_eq!(code(catalog.set_password("a", &HASH, Mode::Commit)), "bad_smb_key");
     drop(catalog);
     std::fs::remove_file(&key).unwrap();
+    std::fs::DirBuilder::new().mode(0o700).create(&key).unwrap();
+    assert_eq!(findings(base.path()), ["smb_key_unreadable", "passwords_unreadable"]);
+    let catalog = Catalog::open(base.path()).unwrap();
+    assert_eq!(opened(&catalog, "a"), Err(Unsealed::Unreadable));
+    assert_eq!(code(catalog.set_password("a", &HASH, Mode::Commit)), "smb_key_unreadable");
+    drop(catalog);
+    std::fs::remove_dir(&key).unwrap();
     assert_eq!(findings(base.path()), ["passwords_unreadable"]);
     let catalog = Catalog::open(base.path()).unwrap();
+    assert_eq!(opened(&catalog, "a"), Err(Unsealed::NoKey));
     catalog.set_password("a", &HASH, Mode::Commit).unwrap();
     assert_eq!((opened(&catalog, "a"), opened(&catalog, "b")), (Ok(HASH), Err(Unsealed::OtherKey)));
     assert_eq!(catalog.snapshot().users().len(), 2);

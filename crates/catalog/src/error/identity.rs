@@ -3,6 +3,7 @@
 use super::{Fault, Thing};
 use crate::limits::{GROUPS_OF_USER_MAX, NAME_CHARS_MAX, SHARE_RULES_MAX};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Why a change of users, groups or shares was refused.
 #[derive(Debug, thiserror::Error)]
@@ -124,12 +125,23 @@ pub enum IdentityError {
     },
     /// The key that seals passwords is damaged.
     #[error(
-        "{} is not a key of this version of Weir: restore it from a copy, or remove it, restart the server, and set the passwords of all users again",
+        "{} is not a key of this version of Weir: restore it from a copy and restart the server, or remove it, restart the server, and set the passwords of all users again",
         path.display()
     )]
     BadSmbKey {
         /// The file.
         path: PathBuf,
+    },
+    /// The key that seals passwords cannot be read.
+    #[error(
+        "{} cannot be read: {source}; check the file and its disk, and restart the server",
+        path.display()
+    )]
+    SmbKeyUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: Arc<std::io::Error>,
     },
 }
 
@@ -151,6 +163,7 @@ impl IdentityError {
             Self::ShareRuleExists { .. } => "share_rule_exists",
             Self::NoSuchShareRule { .. } => "no_such_share_rule",
             Self::BadSmbKey { .. } => "bad_smb_key",
+            Self::SmbKeyUnreadable { .. } => "smb_key_unreadable",
         }
     }
 
@@ -170,7 +183,7 @@ impl IdentityError {
             | Self::ShareNameTaken { .. }
             | Self::ShareNameReserved { .. }
             | Self::ShareRuleExists { .. } => Fault::Conflict,
-            Self::BadSmbKey { .. } => Fault::Internal,
+            Self::BadSmbKey { .. } | Self::SmbKeyUnreadable { .. } => Fault::Internal,
         }
     }
 }

@@ -5,6 +5,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
@@ -99,6 +100,41 @@ fn a_password_is_a_line_of_standard_input_and_never_an_argument() {
     assert!(refused(&with_input(&server, &taken, SECRET), 1).contains("already exists"));
     let log = std::fs::read_to_string(server.data().join("audit.log")).unwrap();
     assert!(log.contains("/v1/users/alice/password") && !log.contains(SECRET));
+}
+
+#[test]
+fn a_start_with_a_key_of_passwords_that_is_of_no_use_is_told() {
+    let mut server = TestServer::start();
+    let create = ["user", "create", "alice", "--uid", "1000"];
+    done(&with_input(&server, &create, SECRET));
+    let (key, place) = (server.data().join("smb.key"), tempfile::tempdir().unwrap());
+    let whole = std::fs::read(&key).unwrap();
+    let faults: [(&str, fn(&Path)); 3] = [
+        ("smb.key is missing", |key| std::fs::remove_file(key).unwrap()),
+        ("smb.key is not a key", |key| std::fs::write(key, "damaged").unwrap()),
+        ("smb.key cannot be read", |key| {
+            std::fs::remove_file(key).unwrap();
+            std::fs::create_dir(key).unwrap();
+        }),
+    ];
+    server.stop("TERM");
+    for (told, damage) in faults {
+        damage(&key);
+        let log = place.path().join("log");
+        let settings = [("WEIR_LOG_LEVEL", "warn")];
+        server.serve_again_logging(&settings, File::create(&log).unwrap().into());
+        let listed = server.weir(&["user", "list"]);
+        assert!(listed.contains("unreadable"), "{listed}");
+        // The log is whole when the server has ended.
+        server.stop("TERM");
+        let log = std::fs::read_to_string(log).unwrap();
+        let line = log.lines().find(|line| line.contains("users cannot log in over SMB"));
+        assert!(line.is_some_and(|line| line.contains(told)), "{told}: {log}");
+    }
+    std::fs::remove_dir(&key).unwrap();
+    std::fs::write(&key, whole).unwrap();
+    server.serve_again();
+    assert!(!server.weir(&["user", "list"]).contains("unreadable"));
 }
 
 /// A terminal: its controlling end, and the end of a program.

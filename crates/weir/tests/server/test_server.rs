@@ -107,7 +107,12 @@ impl TestServer {
 
     /// Starts it again after a stop.
     pub(crate) fn serve_again(&mut self) {
-        self.process = serve(&self.data, self.port, &[], Stdio::inherit());
+        self.serve_again_logging(&[], Stdio::inherit());
+    }
+
+    /// Starts it again after a stop, with these settings and its log to `log`.
+    pub(crate) fn serve_again_logging(&mut self, settings: &[(&str, &str)], log: Stdio) {
+        self.process = serve(&self.data, self.port, settings, log);
         self.await_answer();
     }
 
