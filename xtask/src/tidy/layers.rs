@@ -98,8 +98,10 @@ fn check_libraries(
     let mut listed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for cells in document.lines().filter_map(row) {
         let [library, used_by, _why] = cells.as_slice() else { continue };
-        if let Some(library) = code_words(library).first() {
-            listed.insert(library, code_words(used_by).into_iter().collect());
+        if let Some(library) = code_words(library).first()
+            && listed.insert(library, code_words(used_by).into_iter().collect()).is_some()
+        {
+            findings.add(LIBRARIES, format!("`{library}` has two rows"));
         }
     }
     for (library, by) in users {
@@ -147,8 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_refused_without_a_row_with_a_wrong_row_and_when_unused() {
-        let document = "| `a` | `core` | x |\n| `b` | `core` | x |\n| `d` | `core` | x |";
+    fn libraries_are_refused_without_a_row_with_two_with_a_wrong_one_and_when_unused() {
+        let document = "| `a` | `b` | x |\n| `b` | `core` | x |\n| `d` | `core` | x |
+| `a` | `core` | x |";
         let core = BTreeSet::from(["core"]);
         let users = BTreeMap::from([
             ("a", core.clone()),
@@ -157,6 +160,6 @@ mod tests {
         ]);
         let mut findings = Findings::default();
         check_libraries(document, &users, &mut findings);
-        assert_eq!(findings.0.len(), 3, "{:?}", findings.0);
+        assert_eq!(findings.0.len(), 4, "{:?}", findings.0);
     }
 }
