@@ -11,8 +11,8 @@ fi
 
 start_smb || exit 1
 
-# at_rest NAME: that tree of the guest, as it is in the share's directory.
-at_rest() { diff -r "$repository/crates" "$(share_dir work)/$1"; }
+# is_copy NAME: compares that tree of the guest, as it is in the share's directory, with its source.
+is_copy() { diff -r "$repository/crates" "$(share_dir work)/$1"; }
 
 # The guest asks for what only this side can do by a line of its output.
 mkfifo "$work/lines"
@@ -22,7 +22,7 @@ mkdir "$work/share"
 guest=$!
 while IFS= read -r line; do
     case $line in
-    @at-rest*) check "${line#@}" at_rest "${line#@at-rest-}" ;;
+    @at-rest*) check "${line#@}" is_copy "${line#@at-rest-}" ;;
     'not ok'*) failed=1; echo "$line" ;;
     *) echo "$line" ;;
     esac
