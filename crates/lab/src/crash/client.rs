@@ -4,24 +4,22 @@
 //! what was answered shortly before again, too, as a client does that did not get the reply. Every
 //! answer must be that of a call which is carried out once.
 
-use super::audit::{self, Blind, Compared};
+use super::audit;
 use super::choose::choose;
+use super::journal::{Halt, Journal, Tally, broken, wrong};
 use super::op::{DirEntry, Op, OpReply, location};
 use super::tree::{Handle, Id, TOP, Tree};
 use super::world::{TICK, World};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 use weir_core::rng::Rng;
 use weir_load::engine::{Session, status_name};
-use weir_load::error::BenchError;
 use weir_nfs::client::{CallError, Caller};
 use weir_nfs::v3::wire::{
     DirOpArgs3, FileHandle3, LookupArgs, MkdirArgs, Res, Sattr3, StableHow, Status,
 };
 
-/// Operations that are remembered for a finding.
-const HISTORY: usize = 40;
 /// Answered changes of names that are sent again after a restart.
 const ANSWERED: usize = 16;
 /// Time between two looks of a client that only watches.
@@ -37,30 +35,6 @@ pub(super) struct Role {
     pub(super) source: Option<IpAddr>,
     /// Operations after which it only watches; none: it works to the end.
     pub(super) operations_max: Option<u64>,
-}
-
-/// The operations and findings of a client.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) operations: BTreeMap<&'static str, u64>,
-    /// Calls that had no answer when the connection broke.
-    pub(super) in_doubt: u64,
-    /// Audits that found the changes of names in doubt already made.
-    pub(super) were_done: u64,
-    /// Changes of names that were answered, and sent again after a restart.
-    pub(super) asked_again: u64,
-    /// Blocks sent again because the write verifier had changed.
-    pub(super) rewritten_blocks: u64,
-    pub(super) audits: u64,
-    pub(super) compared: Compared,
-}
-
-/// Why a client stopped its current operation.
-enum Halt {
-    /// The connection is gone, or the machine is going.
-    Lost,
-    /// Something is wrong.
-    Wrong(Vec<String>),
 }
 
 struct Pending {
@@ -89,7 +63,7 @@ impl Answered {
 
 /// A client.
 pub(super) struct Client<'w> {
-    world: &'w World,
+    journal: Journal<'w>,
     role: Role,
     caller: Caller,
     rng: Rng,
@@ -100,21 +74,16 @@ pub(super) struct Client<'w> {
     /// Operations that come before anything new.
     next: VecDeque<Op>,
     xid: u32,
-    life: u64,
-    cuts: u64,
     directories: u32,
     first_id: Id,
-    names_lost: bool,
     operations: u64,
-    history: VecDeque<String>,
-    tally: Tally,
 }
 
 impl<'w> Client<'w> {
     pub(super) fn new(world: &'w World, role: Role, caller: Caller) -> Self {
         let rng = Rng::new(weir_core::rng::mix(world.run ^ (u64::from(role.number) << 32)));
         Self {
-            world,
+            journal: Journal::new(world, role.number),
             role,
             caller,
             rng,
@@ -124,32 +93,21 @@ impl<'w> Client<'w> {
             answered: VecDeque::new(),
             next: VecDeque::new(),
             xid: FIRST_XID,
-            life: 0,
-            cuts: 0,
             directories: 0,
             first_id: TOP + 1,
-            names_lost: false,
             operations: 0,
-            history: VecDeque::new(),
-            tally: Tally::default(),
         }
     }
 
     /// Works until the run is over.
     pub(super) fn run(mut self) -> Tally {
-        while !self.world.stopped() {
-            match self.turn() {
-                Ok(()) => {}
-                Err(Halt::Lost) => self.leave(),
-                // A machine that is going may show anything.
-                Err(Halt::Wrong(_)) if self.is_cut() => self.leave(),
-                Err(Halt::Wrong(what)) => {
-                    let by = format!("client {}", self.role.number);
-                    self.world.found(by, what, self.history.iter().cloned().collect());
-                }
+        while !self.journal.world.stopped() {
+            let turn = self.turn();
+            if self.journal.end_of_turn(turn) {
+                self.leave();
             }
         }
-        self.tally
+        self.journal.tally
     }
 
     /// Gives up a connection to a server that is gone, or going.
@@ -170,10 +128,12 @@ impl<'w> Client<'w> {
         if let Some(op) = self.next.pop_front() {
             return self.carry_out(vec![op]);
         }
-        if self.world.paused() {
+        if self.journal.world.paused() {
             self.look()?;
-            self.world.used(self.role.number, self.tree.as_ref().and_then(Tree::used_blocks));
-            self.world.park();
+            self.journal
+                .world
+                .used(self.role.number, self.tree.as_ref().and_then(Tree::used_blocks));
+            self.journal.world.park();
             return Ok(());
         }
         if idle {
@@ -188,47 +148,37 @@ impl<'w> Client<'w> {
     /// what was not answered. `false`: the run ends.
     fn join(&mut self) -> Result<bool, Halt> {
         loop {
-            let Some(life) = self.world.life_after(self.life).map_err(wrong)? else {
+            let Some(life) = self.journal.world.life_after(self.journal.life).map_err(wrong)?
+            else {
                 return Ok(false);
             };
-            match Session::open(self.world.address, self.role.source, self.caller.clone()) {
+            match Session::open(self.journal.world.address, self.role.source, self.caller.clone()) {
                 Ok(session) => {
                     self.session = Some(session);
-                    self.life = life;
+                    self.journal.life = life;
                     break;
                 }
                 // The server is still starting, or was killed meanwhile.
-                Err(_) if !self.world.stopped() => std::thread::sleep(TICK),
+                Err(_) if !self.journal.world.stopped() => std::thread::sleep(TICK),
                 Err(_) => return Ok(false),
             }
         }
-        self.note(|| "connected".to_owned());
-        self.tally.in_doubt += self.pending.iter().filter(|pending| !pending.again).count() as u64;
-        self.take_cut();
-        if self.names_lost {
+        self.journal.note(|| "connected".to_owned());
+        self.journal.tally.in_doubt +=
+            self.pending.iter().filter(|pending| !pending.again).count() as u64;
+        if self.journal.take_cut() {
+            match &mut self.tree {
+                Some(tree) => tree.power_cut(),
+                None => self.journal.names_lost = false,
+            }
+        }
+        if self.journal.names_lost {
             return self.after_cut().map(|()| true);
         }
         self.look()?;
         self.ask_again()?;
         self.send_again()?;
         Ok(true)
-    }
-
-    /// Takes it into account that the power was cut since the last connection.
-    fn take_cut(&mut self) {
-        let cuts = self.world.cuts();
-        if self.cuts != cuts
-            && let Some(tree) = &mut self.tree
-        {
-            tree.power_cut();
-            self.names_lost = !self.world.durable_names;
-        }
-        self.cuts = cuts;
-    }
-
-    /// Has the power been cut that this connection depends on?
-    fn is_cut(&self) -> bool {
-        self.world.cuts_begun() != self.cuts
     }
 
     /// Looks for the files by their handles, since names may be lost, and then begins anew.
@@ -239,14 +189,13 @@ impl<'w> Client<'w> {
         self.pending.iter().for_each(|pending| after.apply(&pending.op, None));
         let mut left = tree.clone();
         left.objects.retain(|id, _| after.objects.contains_key(id));
-        let source = self.world.source(self.role.number);
+        let source = self.journal.world.source(self.role.number);
         let found = audit::compare_files(session, &left, source);
-        let compared = self.seen(found)?.map_err(Halt::Wrong)?;
-        self.tally.audits += 1;
-        self.tally.compared.add(compared);
+        let compared = self.journal.seen(found)?.map_err(Halt::Wrong)?;
+        self.journal.compared(compared);
         self.first_id = left.next;
         self.tree = None;
-        self.names_lost = false;
+        self.journal.names_lost = false;
         self.pending.clear();
         self.answered.clear();
         self.next.clear();
@@ -268,7 +217,9 @@ impl<'w> Client<'w> {
         let handle = match made {
             Ok(Some(handle)) => handle,
             Ok(None) | Err(Status::EXIST) => self.handle_of(location_of(&self.role.root, &name))?,
-            Err(status) => return Err(self.refused(&format!("making {name}"), status)),
+            Err(status) => {
+                return Err(self.journal.refused(&format!("making {name}"), &status_name(status)));
+            }
         };
         self.directories += 1;
         self.tree = Some(Tree::new(handle, self.first_id));
@@ -278,14 +229,14 @@ impl<'w> Client<'w> {
     /// Compares everything with what the server shows.
     fn look(&mut self) -> Result<(), Halt> {
         let (Some(tree), Some(session)) = (&self.tree, &mut self.session) else { return Ok(()) };
-        let source = self.world.source(self.role.number);
+        let source = self.journal.world.source(self.role.number);
         let observed = audit::observe(session, tree.handle(TOP));
         let revived = match &observed {
             Ok(_) => audit::revived(session, &tree.gone),
             Err(_) => Ok(Vec::new()),
         };
-        let observed = self.seen(observed)?;
-        let revived = self.seen(revived)?;
+        let observed = self.journal.seen(observed)?;
+        let revived = self.journal.seen(revived)?;
         let Some(tree) = &self.tree else { return Ok(()) };
         let mut outcome = audit::compare(tree, &observed, source);
         // A change of names in doubt may have been made, whole.
@@ -294,7 +245,7 @@ impl<'w> Client<'w> {
             self.pending.iter().for_each(|pending| after.apply(&pending.op, None));
             if let Ok(compared) = audit::compare(&after, &observed, source) {
                 outcome = Ok(compared);
-                self.tally.were_done += 1;
+                self.journal.tally.were_done += 1;
             }
         }
         let compared = outcome.map_err(|mut what| {
@@ -305,8 +256,7 @@ impl<'w> Client<'w> {
         if !revived.is_empty() {
             return Err(Halt::Wrong(revived));
         }
-        self.tally.audits += 1;
-        self.tally.compared.add(compared);
+        self.journal.compared(compared);
         Ok(())
     }
 
@@ -346,13 +296,13 @@ impl<'w> Client<'w> {
                 })
             });
             let again = again.map_err(broken)?;
-            if self.is_cut() {
+            if self.journal.is_cut() {
                 return Err(Halt::Lost);
             }
             again.map_err(wrong)?;
         }
         if !self.answered.is_empty() {
-            self.tally.asked_again += self.answered.len() as u64;
+            self.journal.tally.asked_again += self.answered.len() as u64;
             self.look()?;
         }
         Ok(())
@@ -362,7 +312,7 @@ impl<'w> Client<'w> {
     fn keep(&mut self, op: &Op, xid: u32, handle: Option<&Handle>) {
         let Some(tree) = self.tree.as_ref().filter(|_| op.changes_names()) else { return };
         let mut record = Vec::new();
-        let source = self.world.source(self.role.number);
+        let source = self.journal.world.source(self.role.number);
         op.encode(tree, source, &self.caller, &mut record, xid);
         if self.answered.len() == ANSWERED {
             self.answered.pop_front();
@@ -373,7 +323,7 @@ impl<'w> Client<'w> {
     /// Sends all that is pending, and takes the answers.
     fn exchange(&mut self) -> Result<(), Halt> {
         let (Some(tree), Some(session)) = (&self.tree, &mut self.session) else { return Ok(()) };
-        let source = self.world.source(self.role.number);
+        let source = self.journal.world.source(self.role.number);
         for Pending { op, xid, .. } in &self.pending {
             session.queue_as(|caller, out| op.encode(tree, source, caller, out, *xid));
         }
@@ -393,7 +343,7 @@ impl<'w> Client<'w> {
             });
             let (at, answer) = answered.map_err(broken)?.map_err(wrong)?;
             // A reply after the power cut counts for nothing.
-            if self.is_cut() {
+            if self.journal.is_cut() {
                 return Err(Halt::Lost);
             }
             self.answered(at, answer)?;
@@ -404,7 +354,7 @@ impl<'w> Client<'w> {
     fn answered(&mut self, at: usize, answer: Result<OpReply, Status>) -> Result<(), Halt> {
         let Some(Pending { op, xid, .. }) = self.pending.get(at) else { return Ok(()) };
         let (op, xid) = (op.clone(), *xid);
-        self.note(|| match &answer {
+        self.journal.note(|| match &answer {
             Ok(_) => format!("{op:?}: done"),
             Err(status) => format!("{op:?}: {}", status_name(*status)),
         });
@@ -416,7 +366,9 @@ impl<'w> Client<'w> {
                 std::thread::sleep(TICK);
                 return Ok(());
             }
-            Err(status) => return Err(self.refused(&format!("{op:?}"), status)),
+            Err(status) => {
+                return Err(self.journal.refused(&format!("{op:?}"), &status_name(status)));
+            }
         };
         let handle = match (answer.handle.clone(), op.makes()) {
             (None, Some(at)) => Some(self.look_up(at)?),
@@ -424,7 +376,7 @@ impl<'w> Client<'w> {
         };
         self.keep(&op, xid, handle.as_ref());
         self.pending.swap_remove(at);
-        *self.tally.operations.entry(op.word()).or_default() += 1;
+        *self.journal.tally.operations.entry(op.word()).or_default() += 1;
         self.operations += 1;
         self.note_done(&op, &answer, handle)
     }
@@ -441,8 +393,8 @@ impl<'w> Client<'w> {
                 )));
             }
         }
-        let again = tree.done(op, answer, handle, self.world.durable_names);
-        self.tally.rewritten_blocks += again.len() as u64;
+        let again = tree.done(op, answer, handle, self.journal.world.durable_names);
+        self.journal.tally.rewritten_blocks += again.len() as u64;
         let Op::Commit { file } = op else { return Ok(()) };
         for (first, number) in &again {
             let (file, first, number) = (*file, *first, *number);
@@ -471,43 +423,12 @@ impl<'w> Client<'w> {
                 Res::Fail(status, _) => Err(status),
             })
             .map_err(broken)?;
-        found.map_err(|status| self.refused(&format!("looking {name} up"), status))
-    }
-
-    /// A failure, which means nothing while the machine is going.
-    fn refused(&self, what: &str, status: Status) -> Halt {
-        if self.is_cut() {
-            return Halt::Lost;
-        }
-        wrong(format!("{what}: the server answered {}", status_name(status)))
-    }
-
-    fn seen<T>(&self, observation: Result<T, Blind>) -> Result<T, Halt> {
-        observation.map_err(|blind| match blind {
-            Blind::Session(error) => broken(error),
-            Blind::Refused(what, status) => self.refused(what, status),
+        found.map_err(|status| {
+            self.journal.refused(&format!("looking {name} up"), &status_name(status))
         })
-    }
-
-    fn note(&mut self, what: impl FnOnce() -> String) {
-        if self.history.len() == HISTORY {
-            self.history.pop_front();
-        }
-        self.history.push_back(format!("life {}: {}", self.life, what()));
     }
 }
 
 fn location_of(dir: &[u8], name: &str) -> (Handle, String) {
     (dir.into(), name.to_owned())
-}
-
-fn broken(error: BenchError) -> Halt {
-    match error {
-        BenchError::Connect { .. } | BenchError::Connection { .. } => Halt::Lost,
-        other => wrong(other.in_full()),
-    }
-}
-
-fn wrong(what: String) -> Halt {
-    Halt::Wrong(vec![what])
 }

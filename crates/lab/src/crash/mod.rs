@@ -15,6 +15,7 @@ mod choose;
 mod client;
 mod content;
 mod held;
+mod journal;
 mod op;
 mod operator;
 mod phase;

@@ -2,8 +2,9 @@
 //! cuts.
 
 use super::audit::Compared;
-use super::client::{Client, Role, Tally};
+use super::client::{Client, Role};
 use super::held;
+use super::journal::Tally;
 use super::operator;
 use super::watcher;
 use super::world::{Finding, TICK, World};
