@@ -76,19 +76,19 @@ impl Sparse {
     }
 
     /// Makes `from..to` zeros, and whole blocks of it holes. At the end of the file the last block
-    /// is whole.
+    /// is whole. Looks at blocks that exist alone, as the range may be of exabytes.
     pub(super) fn zero(&mut self, from: u64, to: u64) {
         let to = if to >= self.size { self.size.next_multiple_of(BLOCK) } else { to };
-        let mut at = from;
-        while at < to {
-            let (skip, len) = part(at, to);
-            if len == BLOCK_LEN {
-                self.blocks.remove(&(at / BLOCK));
-            } else if let Some(block) = self.blocks.get_mut(&(at / BLOCK)) {
-                block[skip..skip + len].fill(0);
+        self.blocks.retain(|block, bytes| {
+            let start = block * BLOCK;
+            let (first, end) = (from.max(start), to.min(start + BLOCK));
+            if first >= end {
+                return true;
             }
-            at += len as u64;
-        }
+            let (skip, len) = part(first, end);
+            bytes[skip..skip + len].fill(0);
+            len < BLOCK_LEN
+        });
     }
 
     /// The first stretch of data in `from..to`.
@@ -129,6 +129,18 @@ mod tests {
             (0u16..30_000).prop_map(Step::SetSize),
             (0u16..30_000, 0u16..30_000).prop_map(|(from, to)| Step::Zero(from, to)),
         ]
+    }
+
+    #[test]
+    fn holes_of_exabytes_are_made_at_once() {
+        let mut file = Sparse::default();
+        file.write(i64::MAX as u64 - 1, &[1]);
+        file.write(5000, &[2; 2]);
+        file.zero(5001, i64::MAX as u64);
+        assert_eq!((file.data(0, u64::MAX), file.used()), (Some(4096..8192), BLOCK));
+        let mut out = Vec::new();
+        file.read(5000, 2, &mut out);
+        assert_eq!((out, file.size()), (vec![2, 0], i64::MAX as u64));
     }
 
     proptest! {
