@@ -102,6 +102,9 @@ fn a_password_is_a_line_of_standard_input_and_never_an_argument() {
     assert!(log.contains("/v1/users/alice/password") && !log.contains(SECRET));
 }
 
+/// Damage to a file.
+type Fault = fn(&Path);
+
 #[test]
 fn a_start_with_a_key_of_passwords_that_is_of_no_use_is_told() {
     let mut server = TestServer::start();
@@ -109,7 +112,7 @@ fn a_start_with_a_key_of_passwords_that_is_of_no_use_is_told() {
     done(&with_input(&server, &create, SECRET));
     let (key, place) = (server.data().join("smb.key"), tempfile::tempdir().unwrap());
     let whole = std::fs::read(&key).unwrap();
-    let faults: [(&str, fn(&Path)); 3] = [
+    let faults: [(&str, Fault); 3] = [
         ("smb.key is missing", |key| std::fs::remove_file(key).unwrap()),
         ("smb.key is not a key", |key| std::fs::write(key, "damaged").unwrap()),
         ("smb.key cannot be read", |key| {
