@@ -373,6 +373,15 @@ def derive(key, label, hash):
     return hmac.new(key, data, hashlib.sha256).digest()[:16]
 
 
+def signed(key, message):
+    """The message with its signature by the key of a session."""
+    (flags,) = struct.unpack_from("<I", message, 16)
+    message = message[:16] + struct.pack("<I", flags | SIGNED) + message[20:48] + bytes(16) + message[64:]
+    mac = CMAC(AES(key))
+    mac.update(message)
+    return message[:48] + mac.finalize() + message[64:]
+
+
 class Session:
     """A login of its own connection unless `wire` is given, and a share unless it is empty. Requests
     are signed, or sealed if `sealed`."""
@@ -424,11 +433,7 @@ class Session:
                 return out
 
     def sign(self, message):
-        (flags,) = struct.unpack_from("<I", message, 16)
-        message = message[:16] + struct.pack("<I", flags | SIGNED) + message[20:48] + bytes(16) + message[64:]
-        mac = CMAC(AES(self.signing))
-        mac.update(message)
-        return message[:48] + mac.finalize() + message[64:]
+        return signed(self.signing, message)
 
     def seal(self, payload, session_id=None, nonce=None, size=None, flags=1):
         nonce = nonce or os.urandom(12)

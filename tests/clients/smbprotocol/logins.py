@@ -201,6 +201,40 @@ def sessions_before_their_time(server):
     wire.close()
 
 
+def a_login_that_is_held_back(server):
+    """The session is not there before the answer is, so a request signed with its keys tells nothing."""
+    source = "127.3.0.1"
+    for _ in range(4):
+        wire = connected(server, source=source)
+        session = Session(
+            server,
+            user=server.victim,
+            share="",
+            wire=wire,
+            token=lambda challenge, user, _: ntlm.answer(challenge, user, "wrong"),
+        )
+        expect(server, [session.reply.status], "LOGON_FAILURE")
+        wire.close()
+    wire = connected(server, source=source)
+    challenge = wire.setup(ntlm.NEGOTIATE)
+    token, key = ntlm.answer(
+        wire.token_of(challenge), server.victim, server.passwords[server.victim]
+    )
+    login = f.header(f.SESSION_SETUP, wire.take_id(), challenge.session_id) + f.session_setup_body(token)
+    wire.mix(login)
+    signing = f.derive(key, b"SMBSigningKey", wire.preauth)
+    body = f.tree_connect_body("\\\\x\\work")
+    early = f.header(f.TREE_CONNECT, wire.take_id(), challenge.session_id) + body
+    wire.send(login)
+    wire.send(f.signed(signing, early))
+    replies = {reply.command: reply.status for reply in [f.Reply(wire.receive()) for _ in range(2)]}
+    expect(server, [replies[f.SESSION_SETUP]], "SUCCESS")
+    expect(server, [replies[f.TREE_CONNECT]], "USER_SESSION_DELETED", samba=["SUCCESS"])
+    later = f.header(f.TREE_CONNECT, wire.take_id(), challenge.session_id) + body
+    expect(server, answers(wire, f.signed(signing, later)), "SUCCESS")
+    wire.close()
+
+
 def half_open_logins(server):
     connections, logins = HALF_OPEN.get(server.peer, (CONNECTIONS, LOGINS))
     wires = []
@@ -236,5 +270,6 @@ TESTS = [
     tokens_that_are_none,
     places_of_tokens,
     sessions_before_their_time,
+    a_login_that_is_held_back,
     half_open_logins,
 ]

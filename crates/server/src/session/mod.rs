@@ -141,13 +141,6 @@ pub(crate) enum Prepared {
     Broken,
 }
 
-impl Prepared {
-    /// The end of the preparation of a reply, if there is one.
-    pub(crate) fn of(reply: Option<Vec<u8>>) -> Self {
-        reply.map_or(Self::Nothing, Self::Reply)
-    }
-}
-
 /// The surroundings of an operation that starts.
 pub(crate) struct Start<'a> {
     pub(crate) volume: &'a Arc<ServedVolume>,

@@ -8,13 +8,21 @@ use weir_core::Shared;
 use weir_smb::wire::{Header, Status};
 
 /// The sessions.
-#[derive(Default)]
-pub(super) struct Connected(Mutex<Vec<Arc<UserSession>>>);
+pub(super) struct Connected(Mutex<Option<Vec<Arc<UserSession>>>>);
+
+impl Default for Connected {
+    /// The sessions of a new connection.
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
 
 impl Connected {
     /// The session with this id.
     pub(super) fn find(&self, id: u64) -> Option<Arc<UserSession>> {
-        lock(&self.0).iter().find(|session| session.id == id && !session.has_ended()).cloned()
+        let sessions = lock(&self.0);
+        let mut sessions = sessions.iter().flatten();
+        sessions.find(|session| session.id == id && !session.has_ended()).cloned()
     }
 
     /// The session of a request, if its signature or its seal is that of the session
@@ -33,9 +41,10 @@ impl Connected {
         Ok(session)
     }
 
-    /// Adds a session; false if there are as many as may be.
+    /// Adds a session; false if there are as many as may be, or the connection is closed.
     pub(super) fn add(&self, session: &Arc<UserSession>) -> bool {
         let mut sessions = lock(&self.0);
+        let Some(sessions) = sessions.as_mut() else { return false };
         sessions.retain(|session| !session.has_ended());
         let fits = sessions.len() < SESSIONS_CONNECTION_MAX;
         if fits {
@@ -46,11 +55,12 @@ impl Connected {
 
     /// Has any of them a file open?
     pub(super) fn hold_opens(&self) -> bool {
-        lock(&self.0).iter().any(|session| session.holds_opens())
+        lock(&self.0).iter().flatten().any(|session| session.holds_opens())
     }
 
-    /// Takes all sessions out.
+    /// Takes all sessions out, because the connection is closed. A login that ends after this adds
+    /// none.
     pub(super) fn take_all(&self) -> Vec<Arc<UserSession>> {
-        std::mem::take(&mut *lock(&self.0))
+        lock(&self.0).take().unwrap_or_default()
     }
 }

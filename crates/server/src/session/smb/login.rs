@@ -1,13 +1,13 @@
 //! NEGOTIATE and SESSION_SETUP (MS-SMB2 §3.3.5.4, §3.3.5.5): what is agreed on, and who logs in.
 
-use super::super::{Begun, Cx, Prepared};
+use super::super::{Begun, Cx};
 use super::answer::{Answer, frame_of};
 use super::begin::{Element, proved};
-use super::tree;
+use super::ending::{Admitted, Ending, Outcome};
 use super::user_session::{NewSession, UserSession};
 use super::{Delayed, SmbError, SmbServer, SmbSession, Stage};
 use crate::limits::LOGINS_CONNECTION_MAX;
-use crate::sync::{Arc, lock};
+use crate::sync::{Arc, lock, oneshot};
 use std::net::IpAddr;
 use weir_catalog::{User, folded};
 use weir_core::{Mono, Origin};
@@ -48,15 +48,6 @@ struct Setup<'a> {
 enum Verdict {
     Admitted { at: Mono, user: Arc<User>, login: Login },
     Refused { at: Mono, status: Status, reason: String },
-}
-
-impl Setup<'_> {
-    /// The answer to a login that is refused. The session that the login would have renewed signs
-    /// the answer.
-    fn refuse(&self, status: Status) -> Answer {
-        let renewed = self.renewed.as_ref();
-        Answer::error(&self.element.header, status, self.sealed.is_some(), renewed)
-    }
 }
 
 impl SmbSession {
@@ -133,37 +124,36 @@ impl SmbSession {
             Next::Done(login) => self.admitted(cx, login),
             Next::Refused(refused) => self.refused(cx, refused),
         };
-        let (at, answer, old) = match verdict {
+        let (at, outcome) = match verdict {
             Verdict::Admitted { at, user, login } => {
-                match self.logged_in(cx, &setup, &user, &login) {
-                    Ok(answer) => (at, answer, self.previous(&setup, &user)),
-                    Err(status) => (at, setup.refuse(status), None),
-                }
+                let admitted = self.logged_in(cx, &setup, &user, login);
+                (at, admitted.map_or_else(Outcome::Refused, Outcome::Admitted))
             }
             Verdict::Refused { at, status, reason } => {
                 tracing::warn!(peer = %cx.peer, %reason, "login over SMB refused");
-                (at, setup.refuse(status), None)
+                (at, Outcome::Refused(status))
             }
         };
-        let frame = frame_of(vec![answer], sealed)?;
-        let frame = self.hold_back(at, frame, cx.now);
-        let Some(old) = old else {
-            return Ok(frame.map_or(Begun::Nothing, Begun::Reply));
+        let ending = Ending {
+            smb: Arc::clone(&self.smb),
+            sessions: Arc::clone(&self.sessions),
+            peer: cx.peer,
+            header: element.header,
+            sealed: sealed.cloned(),
+            renewed: setup.renewed,
         };
-        let reply = async move {
-            tree::end_session(&smb, &old).await;
-            Prepared::of(frame)
-        };
-        Ok(Begun::Await { reply: Box::pin(reply), holds: 0, requests: 1 })
+        let due = self.hold_back(at, cx.now);
+        let reply = Box::pin(ending.run(outcome, due));
+        Ok(Begun::Await { reply, holds: 0, requests: 1 })
     }
 
-    /// Gives the frame if it may be sent `now`, or keeps it until the time `at`.
-    fn hold_back(&mut self, at: Mono, record: Vec<u8>, now: Mono) -> Option<Vec<u8>> {
-        if at <= now {
-            return Some(record);
-        }
-        self.delayed.push(Delayed { at, record });
-        None
+    /// Has a login held back until the time `at`; nothing if that is not later than `now`.
+    fn hold_back(&mut self, at: Mono, now: Mono) -> Option<oneshot::Receiver<()>> {
+        (at > now).then(|| {
+            let (due, held) = oneshot::channel();
+            self.delayed.push(Delayed { at, due });
+            held
+        })
     }
 
     /// The login that a request belongs to, and the session that it renews.
@@ -213,14 +203,11 @@ impl SmbSession {
     /// The verdict on a login that proved the password.
     fn admitted(&self, cx: &mut Cx<'_>, login: Login) -> Verdict {
         let account = folded(&login.account.user);
-        let mut throttle = lock(&self.smb.throttle);
-        let Some(at) = throttle.answer_at(&account, cx.peer, cx.now) else {
-            drop(throttle);
+        let at = lock(&self.smb.throttle).answer_at(&account, cx.peer, cx.now);
+        let Some(at) = at else {
             let status = Status::LOGON_FAILURE;
             return self.failed(cx, &account, status, &"too many failed logins before it");
         };
-        throttle.succeeded(&account, cx.peer);
-        drop(throttle);
         let user = cx.view.load().snapshot().user_named(&login.account.user).cloned();
         match user.filter(|user| user.enabled) {
             Some(user) => Verdict::Admitted { at, user, login },
@@ -259,7 +246,7 @@ impl SmbSession {
         Verdict::Refused { at, status, reason }
     }
 
-    /// Makes or renews the session of a user who has logged in. Gives the answer.
+    /// The session of a user who has logged in: the one that is renewed, or a new one.
     ///
     /// # Errors
     /// A [`Status`] to answer.
@@ -268,22 +255,19 @@ impl SmbSession {
         cx: &Cx<'_>,
         setup: &Setup<'_>,
         user: &User,
-        login: &Login,
-    ) -> Result<Answer, Status> {
+        login: Login,
+    ) -> Result<Admitted, Status> {
         let session = match &setup.renewed {
             Some(session) if session.rid == user.rid => Arc::clone(session),
             Some(_) => return Err(Status::ACCESS_DENIED),
-            None => self.new_session(cx, setup, user, login)?,
+            None => self.new_session(cx, setup, user, &login)?,
         };
-        let mut bytes = frame::begin(Vec::with_capacity(256), setup.sealed.is_some());
-        let (flags, token) = (SessionFlags::empty(), login.token.as_slice());
-        SessionSetupResponse { flags, token }.encode(&mut bytes);
-        let header = &setup.element.header;
-        let mut answer = Answer::new(header, Status::SUCCESS, bytes, Some(&session));
-        answer.header.session_id = session.id;
-        // The last response is signed whatever was agreed (MS-SMB2 §3.3.5.5.3).
-        answer.signed = Some(session);
-        Ok(answer)
+        Ok(Admitted {
+            session,
+            account: folded(&login.account.user),
+            token: login.token,
+            previous: setup.request.previous_session_id,
+        })
     }
 
     fn new_session(
@@ -299,7 +283,7 @@ impl SmbSession {
         let keys = Derivation::new(&Provider, &login.session_key, &half.preauth);
         let sealing = negotiated.cipher.map(|cipher| keys.sealing(cipher, Role::Server));
         let sealing = sealing.transpose().map_err(|_| Status::INSUFFICIENT_RESOURCES)?;
-        let session = Arc::new(UserSession::new(NewSession {
+        Ok(Arc::new(UserSession::new(NewSession {
             id: half.session_id,
             rid: user.rid,
             user: host::User { credentials: user.credentials(), name: user.name.clone() },
@@ -311,20 +295,7 @@ impl SmbSession {
             must_sign: self.smb.greeting.signing_required
                 || negotiated.client_requires_signing
                 || request.security_mode.contains(SecurityMode::SIGNING_REQUIRED),
-        }));
-        if !self.sessions.add(&session) {
-            return Err(Status::INSUFFICIENT_RESOURCES);
-        }
-        self.smb.add(&session);
-        tracing::info!(user = %user.name, peer = %cx.peer, "logged in over SMB");
-        Ok(session)
-    }
-
-    /// The session that a client says it had before, if it is the same user's: it ends.
-    fn previous(&self, setup: &Setup<'_>, user: &User) -> Option<Arc<UserSession>> {
-        let (id, own) = (setup.request.previous_session_id, setup.half.session_id);
-        let session = self.smb.session(id).filter(|session| session.rid == user.rid)?;
-        (id != 0 && id != own).then_some(session)
+        })))
     }
 }
 

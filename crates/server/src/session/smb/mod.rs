@@ -13,6 +13,7 @@ mod answer;
 mod begin;
 mod chain;
 mod connected;
+mod ending;
 mod host;
 mod job;
 mod login;
@@ -34,7 +35,7 @@ pub(crate) use waiter::SmbWaiter;
 
 use super::{Frame, ProtocolError};
 use crate::limits::RECORD_BYTES_MAX;
-use crate::sync::Arc;
+use crate::sync::{Arc, oneshot};
 use connected::Connected;
 use login::HalfLogin;
 use pending::{Interim, PendingList};
@@ -82,10 +83,10 @@ enum Stage {
     Negotiated(Box<Negotiated>),
 }
 
-/// A record that is held back until its time.
+/// A login whose end is held back until its time.
 struct Delayed {
     at: Mono,
-    record: Vec<u8>,
+    due: oneshot::Sender<()>,
 }
 
 /// The state of one connection.
@@ -157,8 +158,11 @@ impl SmbSession {
 
     /// See [`super::Session::ring`].
     pub(super) fn ring(&mut self, now: Mono) -> Option<Vec<Vec<u8>>> {
-        let due = self.delayed.extract_if(.., |delayed| delayed.at <= now);
-        let mut records: Vec<Vec<u8>> = due.map(|delayed| delayed.record).collect();
+        for Delayed { due, .. } in self.delayed.extract_if(.., |delayed| delayed.at <= now) {
+            // Nobody hears it if the request is given up.
+            due.send(()).ok();
+        }
+        let mut records = Vec::new();
         for Interim { header, sealed } in self.pending.due(now) {
             records.push(answer::interim(&header, sealed.as_ref()).ok()?);
         }
