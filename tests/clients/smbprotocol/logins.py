@@ -235,6 +235,39 @@ def a_login_that_is_held_back(server):
     wire.close()
 
 
+def renewals(server):
+    """A session is renewed by its own user, and ends with a login that fails."""
+    mallory = lambda challenge, user, _: ntlm.answer(challenge, user, "wrong")
+    other = lambda challenge, *_: ntlm.answer(challenge, server.other, server.passwords[server.other])
+    own = ntlm.answer
+    garbage = lambda *_: (b"NTLMSSP\0\3" + bytes(60), None)
+    for number, (name, token, status) in enumerate([
+        ("wrong", mallory, ["LOGON_FAILURE"]),
+        ("other", other, ["ACCESS_DENIED"]),
+        ("garbage", garbage, ["INVALID_PARAMETER", "LOGON_FAILURE"]),
+        ("own", own, ["SUCCESS"]),
+    ]):
+        wire = connected(server, source="127.4.0.%d" % (number + 1))
+        session = Session(server, user=server.victim, wire=wire)
+        file = session.file("renewed%d" % number, disposition=5, access=0x1F01FF, share=0)
+        challenge = session.ask(f.SESSION_SETUP, f.session_setup_body(ntlm.NEGOTIATE))
+        expect(server, [challenge.status], "MORE_PROCESSING_REQUIRED", what=name)
+        message, _ = token(wire.token_of(challenge), server.victim, server.passwords[server.victim])
+        reply = session.ask(f.SESSION_SETUP, f.session_setup_body(message))
+        lenient = ["SUCCESS"] if name == "other" else []
+        expect(server, [reply.status], *status, samba=lenient, what=name)
+        assert f.signed(session.signing, reply.data) == reply.data, "the answer (%s) is not signed" % name
+        # The open of a session that has ended keeps nobody else out.
+        late = Session(server)
+        ended = reply.code != 0
+        shared = late.create("renewed%d" % number, access=0x120089).status
+        expect(server, [shared], "SUCCESS" if ended else "SHARING_VIOLATION", what=name)
+        late.close()
+        found = reactions(session, session.message(f.READ, f.read_body(file, 1)))
+        expect(server, found, "USER_SESSION_DELETED" if ended else "END_OF_FILE", what=name)
+        wire.close()
+
+
 def half_open_logins(server):
     connections, logins = HALF_OPEN.get(server.peer, (CONNECTIONS, LOGINS))
     wires = []
@@ -271,5 +304,6 @@ TESTS = [
     places_of_tokens,
     sessions_before_their_time,
     a_login_that_is_held_back,
+    renewals,
     half_open_logins,
 ]

@@ -33,7 +33,7 @@ pub(super) struct Ending {
 pub(super) enum Outcome {
     /// The user has proved the password.
     Admitted(Admitted),
-    /// The login is refused.
+    /// The login is refused. The session that it was to renew ends.
     Refused(Status),
 }
 
@@ -64,7 +64,13 @@ impl Ending {
         }
         let answer = match outcome {
             Outcome::Admitted(admitted) => self.admit(admitted).await,
-            Outcome::Refused(status) => self.refuse(status),
+            Outcome::Refused(status) => {
+                // A session that is not renewed ends (MS-SMB2 §3.3.5.5.3).
+                if let Some(session) = self.renewed.clone() {
+                    tree::end_session(&self.smb, &session).await;
+                }
+                self.refuse(status)
+            }
         };
         let frame = sendable(vec![answer], self.sealed.as_ref(), self.peer);
         frame.map_or(Prepared::Broken, Prepared::Reply)
