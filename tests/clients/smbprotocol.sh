@@ -26,6 +26,8 @@ export SMB_PEER SMB_HOST=$smb_host SMB_PORT=$smb_port PYTHONDONTWRITEBYTECODE=1
 for user in $smb_users; do export "SMB_PASSWORD_$user=${smb_password[$user]}"; done
 ulimit -n 16384
 start_smb || exit 1
+export WEIR WEIR_DATA=$data SMB_WORK
+SMB_WORK=$(share_dir work)
 for half in cases hostile; do
     "$venv/bin/python3" "$here/smbprotocol/$half.py" "$@" || failed=1
 done

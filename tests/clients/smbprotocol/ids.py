@@ -1,11 +1,13 @@
 """Files, shares and sessions of others, and signatures and seals that are not a session's own."""
 
+import os
 import struct
+import subprocess
 
 import frames as f
 from cryptography.exceptions import InvalidTag
 from frames import Closed, Session
-from reactions import answers, each, expect, reactions, with_file
+from reactions import answers, connected, each, expect, reactions, with_file
 
 
 def foreign_ids(server):
@@ -243,8 +245,48 @@ def another_session_in_the_seal(server):
     first.close()
 
 
+def accounts_that_change(server):
+    """Groups that a user gets and loses, and a user who is disabled, while a session is there."""
+    if server.peer != "weir":
+        return
+    weir = lambda *command: subprocess.run([os.environ["WEIR"], *command], check=True, stdout=subprocess.PIPE)
+    path = os.path.join(os.environ["SMB_WORK"], "for-the-group")
+    with open(path, "wb") as file:
+        os.fchown(file.fileno(), 0, 6001)
+        os.fchmod(file.fileno(), 0o040)
+    weir("group", "create", "readers", "--gid", "6001")
+    wire = connected(server, source="127.5.0.1")
+    session = Session(server, user=server.victim, wire=wire)
+    pipes = session.ask(f.TREE_CONNECT, f.tree_connect_body("\\\\x\\IPC$")).tree_id
+    opens = lambda: [session.create("for-the-group", access=1).status]
+    expect(server, opens(), "ACCESS_DENIED")
+    weir("group", "add", "readers", server.victim)
+    expect(server, opens(), "SUCCESS")
+    weir("user", "set", server.victim, "--no-groups")
+    expect(server, opens(), "ACCESS_DENIED")
+    file = session.file("of-the-disabled", disposition=5)
+    read = lambda: [session.ask(f.READ, f.read_body(file, 1)).status]
+    expect(server, read(), "END_OF_FILE")
+    weir("user", "set", server.victim, "--disable")
+    try:
+        expect(server, read() + opens(), "ACCESS_DENIED")
+        pipe = session.ask(f.CREATE, f.create_body("srvsvc", access=3), tree_id=pipes)
+        expect(server, [pipe.status], "ACCESS_DENIED")
+        for share in ["work", "IPC$"]:
+            body = f.tree_connect_body("\\\\x\\" + share)
+            expect(server, [session.ask(f.TREE_CONNECT, body).status], "ACCESS_DENIED")
+        late = Session(server, user=server.victim, share="", wire=connected(server, source="127.5.0.2"))
+        expect(server, [late.reply.status], "LOGON_FAILURE")
+        late.wire.close()
+    finally:
+        weir("user", "set", server.victim, "--enable")
+    expect(server, read(), "END_OF_FILE")
+    session.close()
+
+
 TESTS = [
     foreign_ids,
+    accounts_that_change,
     two_sessions_of_a_connection,
     ids_that_have_ended,
     unsigned_requests,

@@ -4,14 +4,14 @@
 //! Not here: the proof that the request is its session's, and the way through the gate.
 
 use super::begin::Element;
-use super::tree::Usable;
+use super::tree::{Usable, user_of};
 use super::user_session::{Tree, UserSession};
 use crate::engine::{ServedSet, ServedVolume};
 use crate::op_name::OpName;
 use crate::sync::Arc;
 use weir_core::ObjectKey;
 use weir_qos::Cost;
-use weir_smb::host::Share;
+use weir_smb::host::{Share, User};
 use weir_smb::route::Route;
 use weir_smb::wire::{Command, FileId, Status};
 
@@ -40,6 +40,7 @@ pub(super) enum Target {
 pub(super) struct Aim {
     pub(super) volume: Arc<ServedVolume>,
     pub(super) share: Arc<Share>,
+    pub(super) user: Arc<User>,
     pub(super) op: OpName,
     pub(super) route: Route,
     /// The most that it can use of the contract.
@@ -70,15 +71,18 @@ impl OnTree<'_> {
         let tree_id = element.header.tree_id();
         let usable = match session.tree(tree_id).as_deref() {
             None => return Err(Status::NETWORK_NAME_DELETED),
+            Some(Tree::Pipes) if user_of(served, session).is_none() => {
+                return Err(Status::ACCESS_DENIED);
+            }
             Some(Tree::Pipes) => return Ok(Target::Pipes),
             Some(Tree::Disk(disk)) => disk.usable(served, session, sealed),
         };
-        let Usable { volume, share } = usable?;
+        let Usable { volume, share, user } = usable?;
         let op = OpName::smb(command).ok_or(Status::INVALID_PARAMETER)?;
         let named = |id| if id == FileId::PREVIOUS { self.related() } else { Some(id) };
         let open = route.file.and_then(named).and_then(|id| session.file(id, tree_id));
         let file = open.map(|open| open.open.key);
         let cost = volume.gate.cost(route.class, route.bytes.into());
-        Ok(Target::Volume(Aim { volume, share, op, route, cost, file }))
+        Ok(Target::Volume(Aim { volume, share, user, op, route, cost, file }))
     }
 }

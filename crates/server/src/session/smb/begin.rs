@@ -162,7 +162,7 @@ impl SmbSession {
             Ok(Target::Pipes) => return Ok(self.chain(&mut cx, elements, sealed)),
             Err(status) => return refuse(status, Some(&session)),
         };
-        let Aim { volume, share, op, route, cost, file } = aim;
+        let Aim { volume, share, user, op, route, cost, file } = aim;
         let (connection, arrived) = (cx.connection, cx.arrived);
         let (client, class) = (session.key, route.class);
         let accounts = Accounts(Arc::clone(served.snapshot()));
@@ -170,6 +170,7 @@ impl SmbSession {
             smb: Arc::clone(&self.smb),
             session,
             share,
+            user,
             accounts,
             element: element.clone(),
             command,

@@ -288,7 +288,7 @@ impl Ground {
             }
             Err(status) => return refuse(status),
         };
-        let Aim { volume, share, op, route, cost, file } = aim;
+        let Aim { volume, share, user, op, route, cost, file } = aim;
         let permits = Permits::new(self.connection, session.key, &self.unparked);
         let arrived = arrived.unwrap_or_else(|| volume.clock().now());
         let asked = Asked { op, class: route.class, cost, arrived };
@@ -305,6 +305,7 @@ impl Ground {
             session: Arc::clone(session),
             tree,
             share,
+            user,
             volume,
             accounts: Accounts(Arc::clone(self.served.snapshot())),
             io: self.io.clone(),

@@ -84,7 +84,7 @@ impl Ending {
                 return self.refuse(Status::INSUFFICIENT_RESOURCES);
             }
             self.smb.add(&session);
-            tracing::info!(user = %session.user.name, peer = %self.peer, "logged in over SMB");
+            tracing::info!(user = %session.name, peer = %self.peer, "logged in over SMB");
         }
         let previous = self
             .smb

@@ -37,6 +37,7 @@ pub(super) struct SmbHost {
     pub(super) session: Arc<UserSession>,
     pub(super) tree: u32,
     pub(super) share: Arc<Share>,
+    pub(super) user: Arc<User>,
     pub(super) volume: Arc<ServedVolume>,
     pub(super) accounts: Accounts,
     pub(super) io: IoGenerations,
@@ -150,7 +151,7 @@ impl Host for SmbHost {
     }
 
     fn user(&self) -> &User {
-        &self.session.user
+        &self.user
     }
 
     fn identities(&self) -> &dyn Identities {

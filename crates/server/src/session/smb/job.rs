@@ -12,7 +12,7 @@ use super::user_session::UserSession;
 use crate::sync::Arc;
 use weir_core::{ObjectKey, Shared};
 use weir_smb::frame;
-use weir_smb::host::Share;
+use weir_smb::host::{Share, User};
 use weir_smb::limits::IO_BYTES_MAX;
 use weir_smb::ops::{self, Context};
 use weir_smb::route::Route;
@@ -26,6 +26,7 @@ pub(crate) struct SmbJob {
     pub(super) smb: Arc<SmbServer>,
     pub(super) session: Arc<UserSession>,
     pub(super) share: Arc<Share>,
+    pub(super) user: Arc<User>,
     pub(super) accounts: Accounts,
     pub(super) element: Element,
     pub(super) command: Command,
@@ -142,7 +143,8 @@ impl SmbJob {
     }
 
     pub(in super::super) fn start(self: Box<Self>, start: Start<'_>) -> (Operation, SmbUnanswered) {
-        let Self { smb, session, share, accounts, element, command, sealed, pending, .. } = *self;
+        let Self { smb, session, share, user, accounts, element, command, sealed, pending, .. } =
+            *self;
         let tree = element.header.tree_id();
         let rest = SmbUnanswered {
             header: element.header,
@@ -152,8 +154,19 @@ impl SmbJob {
         let volume = Arc::clone(start.volume);
         let (io, permits) = (start.io.clone(), (start.permits)());
         let may_wait = true;
-        let host =
-            SmbHost { smb, session, tree, share, volume, accounts, io, permits, pending, may_wait };
+        let host = SmbHost {
+            smb,
+            session,
+            tree,
+            share,
+            user,
+            volume,
+            accounts,
+            io,
+            permits,
+            pending,
+            may_wait,
+        };
         let is_sealed = sealed.is_some();
         let bytes = frame::begin(start.reply, is_sealed);
         let operation = Operation::Smb(Box::pin(async move {

@@ -16,11 +16,11 @@ use weir_qos::ClientKey;
 use weir_smb::auth::{Acceptor, Account, Login, Next, Reason, Refused};
 use weir_smb::conn::{LONGEST, Negotiated, upgrade};
 use weir_smb::crypto::{Derivation, Preauth, Role};
+use weir_smb::frame;
 use weir_smb::wire::{
     Command, Header, HeaderFlags, SecurityMode, SessionFlags, SessionSetupFlags,
     SessionSetupRequest, SessionSetupResponse, Status, TreeOrAsync,
 };
-use weir_smb::{frame, host};
 use weir_state::{Client, Protocol};
 
 /// Bytes of the prefix of the transport.
@@ -286,7 +286,7 @@ impl SmbSession {
         Ok(Arc::new(UserSession::new(NewSession {
             id: half.session_id,
             rid: user.rid,
-            user: host::User { credentials: user.credentials(), name: user.name.clone() },
+            name: user.name.clone(),
             client: Client::new(Protocol::Smb, Origin::of(cx.peer), &half.session_id.to_be_bytes()),
             key: client_key(user.rid, cx.peer),
             peer: cx.peer,

@@ -5,6 +5,7 @@ use super::begin::Element;
 use super::job::{Carried, error_body};
 use super::pipe_open::{PipeOpen, PipeSums};
 use super::server::SmbServer;
+use super::tree;
 use super::user_session::UserSession;
 use crate::engine::ServedSet;
 use crate::sync::Arc;
@@ -60,7 +61,7 @@ impl Pipes<'_> {
     /// The volumes whose shares the user sees: those that are not hidden and let the user in.
     fn visible(&self) -> impl Iterator<Item = &Volume> {
         let snapshot = self.served.snapshot();
-        let user = snapshot.user_by_rid(self.session.rid);
+        let user = tree::user_of(self.served, self.session);
         let peer = self.session.peer;
         let shares = snapshot.shares().map(|volume| &**volume);
         shares.filter(move |volume| {

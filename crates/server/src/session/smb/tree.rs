@@ -8,9 +8,9 @@ use crate::session::tell;
 use crate::sync::{Arc, lock};
 use crate::worker::give_way;
 use arc_swap::ArcSwap;
-use weir_catalog::{Access, Volume};
+use weir_catalog::{Access, User as Account, Volume};
 use weir_core::{ObjectKey, VolumeId};
-use weir_smb::host::Share;
+use weir_smb::host::{Share, User};
 use weir_smb::open::{Ending, Place};
 use weir_smb::ops::end;
 use weir_smb::wire::{
@@ -42,29 +42,46 @@ const WRITES: AccessMask = AccessMask::WRITE_DATA
 /// A tree connect to a volume.
 pub(crate) struct DiskTree {
     volume: VolumeId,
-    /// The rights under the configuration of the volume at the last request.
+    /// The rights at the last request.
     rights: ArcSwap<Rights>,
 }
 
-/// The rights of a user on a share under one configuration of its volume.
+/// The rights of a user on a share under one state of the catalogue.
 struct Rights {
+    /// The generation of the catalogue.
+    generation: u64,
     config: Arc<Volume>,
     /// None if no rule lets the user in.
-    share: Option<Arc<Share>>,
+    granted: Option<Granted>,
+}
+
+/// A share as a user may use it.
+#[derive(Clone)]
+struct Granted {
+    share: Arc<Share>,
+    user: Arc<User>,
 }
 
 /// A share that a request may use now.
 pub(super) struct Usable {
     pub(super) volume: Arc<ServedVolume>,
     pub(super) share: Arc<Share>,
+    pub(super) user: Arc<User>,
+}
+
+/// The user of a session, if the catalogue still lets the user in.
+pub(super) fn user_of<'a>(
+    served: &'a ServedSet,
+    session: &UserSession,
+) -> Option<&'a Arc<Account>> {
+    served.snapshot().user_by_rid(session.rid).filter(|user| user.enabled)
 }
 
 impl Rights {
     fn of(config: &Arc<Volume>, served: &ServedSet, session: &UserSession) -> Self {
-        let user = served.snapshot().user_by_rid(session.rid);
-        let access = user.and_then(|user| config.share_access(session.peer, user));
-        let share = access.map(|access| {
-            Arc::new(Share {
+        let granted = user_of(served, session).and_then(|user| {
+            let access = config.share_access(session.peer, user)?;
+            let share = Share {
                 volume: config.id,
                 name: config.name.clone(),
                 maximal: match access {
@@ -72,9 +89,17 @@ impl Rights {
                     Access::ReadOnly => ALL.difference(WRITES),
                 },
                 access_based_enumeration: config.smb.abe,
-            })
+            };
+            let user = User { credentials: user.credentials(), name: user.name.clone() };
+            Some(Granted { share: Arc::new(share), user: Arc::new(user) })
         });
-        Self { config: Arc::clone(config), share }
+        let generation = served.snapshot().generation;
+        Self { generation, config: Arc::clone(config), granted }
+    }
+
+    /// Are these the rights under the present state of the catalogue?
+    fn are_current(&self, config: &Arc<Volume>, served: &ServedSet) -> bool {
+        self.generation == served.snapshot().generation && Arc::ptr_eq(&self.config, config)
     }
 }
 
@@ -83,7 +108,7 @@ impl DiskTree {
     ///
     /// # Errors
     /// [`Status::NETWORK_NAME_DELETED`] if the volume is gone, [`Status::ACCESS_DENIED`] if its
-    /// rules let the user in no more or only sealed.
+    /// rules let the user in no more or only sealed, or the user is disabled or gone.
     pub(super) fn usable(
         &self,
         served: &ServedSet,
@@ -93,15 +118,15 @@ impl DiskTree {
         let Served { volume, config, .. } =
             served.by_id(self.volume).ok_or(Status::NETWORK_NAME_DELETED)?;
         let mut rights = self.rights.load_full();
-        if !Arc::ptr_eq(&rights.config, config) {
+        if !rights.are_current(config, served) {
             rights = Arc::new(Rights::of(config, served, session));
             self.rights.store(Arc::clone(&rights));
         }
-        let share = rights.share.as_ref().ok_or(Status::ACCESS_DENIED)?;
+        let Granted { share, user } = rights.granted.clone().ok_or(Status::ACCESS_DENIED)?;
         if config.smb.encrypt && !sealed {
             return Err(Status::ACCESS_DENIED);
         }
-        Ok(Usable { volume: Arc::clone(volume), share: Arc::clone(share) })
+        Ok(Usable { volume: Arc::clone(volume), share, user })
     }
 }
 
@@ -117,6 +142,7 @@ pub(super) fn connect(
 ) -> Result<u32, Status> {
     let request = TreeConnectRequest::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
     let name = share_name(request.path).ok_or(Status::BAD_NETWORK_NAME)?;
+    user_of(served, session).ok_or(Status::ACCESS_DENIED)?;
     let (tree, response) = if name.eq_ignore_ascii_case(PIPES) {
         let response = TreeConnectResponse {
             share_type: ShareType::PIPE,
@@ -144,7 +170,10 @@ fn disk(
         return Err(Status::ACCESS_DENIED);
     }
     let rights = Rights::of(config, served, session);
-    let share = rights.share.as_ref().ok_or(Status::ACCESS_DENIED)?;
+    let maximal_access = match &rights.granted {
+        Some(granted) => granted.share.maximal,
+        None => return Err(Status::ACCESS_DENIED),
+    };
     let mut share_flags = ShareFlags::NO_CACHING;
     share_flags.set(ShareFlags::ENCRYPT_DATA, config.smb.encrypt);
     share_flags.set(ShareFlags::ACCESS_BASED_DIRECTORY_ENUM, config.smb.abe);
@@ -152,7 +181,7 @@ fn disk(
         share_type: ShareType::DISK,
         share_flags,
         capabilities: ShareCapabilities::empty(),
-        maximal_access: share.maximal,
+        maximal_access,
     };
     let tree = DiskTree { volume: config.id, rights: ArcSwap::from_pointee(rights) };
     Ok((Tree::Disk(tree), response))

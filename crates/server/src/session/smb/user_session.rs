@@ -15,7 +15,6 @@ use weir_core::VolumeId;
 use weir_crypto::Provider;
 use weir_qos::ClientKey;
 use weir_smb::crypto::{SealKeys, SigningKey};
-use weir_smb::host::User;
 use weir_smb::open::{Open, OpenState};
 use weir_smb::wire::FileId;
 use weir_state::Client;
@@ -73,7 +72,8 @@ pub(crate) struct UserSession {
     pub(super) id: u64,
     /// The user's relative identifier in the catalogue.
     pub(super) rid: u32,
-    pub(super) user: User,
+    /// The user's name at the login, for messages.
+    pub(super) name: String,
     /// The session as the shared tables of locks and opens know it.
     pub(super) client: Client,
     /// The identity among which gates share fairly.
@@ -94,7 +94,8 @@ pub(crate) struct UserSession {
 pub(super) struct NewSession {
     pub(super) id: u64,
     pub(super) rid: u32,
-    pub(super) user: User,
+    /// The user's name at the login, for messages.
+    pub(super) name: String,
     pub(super) client: Client,
     pub(super) key: ClientKey,
     pub(super) peer: IpAddr,
@@ -106,11 +107,11 @@ pub(super) struct NewSession {
 impl UserSession {
     /// A session without tree connects and opens.
     pub(super) fn new(new: NewSession) -> Self {
-        let NewSession { id, rid, user, client, key, peer, signing, sealing, must_sign } = new;
+        let NewSession { id, rid, name, client, key, peer, signing, sealing, must_sign } = new;
         Self {
             id,
             rid,
-            user,
+            name,
             client,
             key,
             peer,
