@@ -13,6 +13,7 @@ use super::tree;
 use super::user_session::UserSession;
 use crate::sync::{Arc, lock, oneshot};
 use std::net::IpAddr;
+use weir_core::Mono;
 use weir_smb::frame;
 use weir_smb::wire::{Header, SessionFlags, SessionSetupResponse, Status};
 
@@ -21,6 +22,8 @@ pub(super) struct Ending {
     pub(super) smb: Arc<SmbServer>,
     pub(super) sessions: Arc<Connected>,
     pub(super) peer: IpAddr,
+    /// Time of the answer.
+    pub(super) time: Mono,
     /// The header of the last request of the login.
     pub(super) header: Header,
     /// The session that sealed it.
@@ -78,7 +81,7 @@ impl Ending {
 
     async fn admit(&self, admitted: Admitted) -> Answer {
         let Admitted { session, account, token, previous } = admitted;
-        lock(&self.smb.throttle).succeeded(&account, self.peer);
+        lock(&self.smb.throttle).succeeded(&account, self.peer, self.time);
         if self.renewed.is_none() {
             if !self.sessions.add(&session) {
                 return self.refuse(Status::INSUFFICIENT_RESOURCES);

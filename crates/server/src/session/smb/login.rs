@@ -138,6 +138,7 @@ impl SmbSession {
             smb: Arc::clone(&self.smb),
             sessions: Arc::clone(&self.sessions),
             peer: cx.peer,
+            time: at,
             header: element.header,
             sealed: sealed.cloned(),
             renewed: setup.renewed,
@@ -238,8 +239,8 @@ impl SmbSession {
         let mut throttle = lock(&self.smb.throttle);
         // One more that is held back for too long is refused unseen, and costs no more.
         let at = throttle.answer_at(account, cx.peer, cx.now);
-        if let Some(at) = at {
-            throttle.failed(account, cx.peer, at, cx.now);
+        if at.is_some() {
+            throttle.failed(account, cx.peer, cx.now);
         }
         let at = at.unwrap_or(cx.now + LONGEST);
         let reason = format!("{account:?}: {reason}");
