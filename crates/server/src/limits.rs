@@ -265,8 +265,9 @@ pub(crate) const NOTICES_MAX: usize = 2 * MONITORED_HOSTS_MAX;
 /// `STATUS_INSUFFICIENT_RESOURCES`.
 pub(crate) const SESSIONS_CONNECTION_MAX: usize = 64;
 
-/// Logins of SMB that go on at the same time on one connection. Beyond: the oldest is dropped, and
-/// its client begins again.
+/// Logins of SMB that go on at the same time on one connection, and those whose answers are held
+/// back. Beyond: of those that go on, the oldest is dropped, and its client begins again; while so
+/// many are held back, requests of others are refused with `STATUS_REQUEST_NOT_ACCEPTED`.
 pub(crate) const LOGINS_CONNECTION_MAX: usize = 4;
 
 /// Tree connects of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.

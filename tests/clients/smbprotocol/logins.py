@@ -235,6 +235,31 @@ def a_login_that_is_held_back(server):
     wire.close()
 
 
+def many_logins_held_back(server):
+    """A connection has few logins whose answers are held back, and is told so at once."""
+    wrong = lambda challenge: ntlm.answer(challenge, server.victim, "wrong")[0]
+
+    def guess(wire):
+        challenge = wire.setup(ntlm.NEGOTIATE)
+        if challenge.status == "MORE_PROCESSING_REQUIRED":
+            token = wrong(wire.token_of(challenge))
+            message = f.header(f.SESSION_SETUP, wire.take_id(), challenge.session_id)
+            wire.send(message + f.session_setup_body(token))
+        return challenge.status
+
+    # So many at once that the next ones are held back for as long as can be.
+    before = [connected(server, source="127.6.0.1") for _ in range(10)]
+    for wire in before:
+        guess(wire)
+    wire = connected(server, source="127.6.0.1")
+    found = [guess(wire) for _ in range(10)]
+    if server.peer == "weir":
+        assert found.count("MORE_PROCESSING_REQUIRED") < 10, found
+        expect(server, found[-1:], "REQUEST_NOT_ACCEPTED")
+    for wire in [wire, *before]:
+        wire.close()
+
+
 def renewals(server):
     """A session is renewed by its own user, and ends with a login that fails."""
     mallory = lambda challenge, user, _: ntlm.answer(challenge, user, "wrong")
@@ -304,6 +329,7 @@ TESTS = [
     places_of_tokens,
     sessions_before_their_time,
     a_login_that_is_held_back,
+    many_logins_held_back,
     renewals,
     half_open_logins,
 ]

@@ -245,6 +245,35 @@ def credits_overdrawn(server):
     session.close()
 
 
+class Counting(Wire):
+    """A connection that counts the credits which it was granted."""
+
+    granted = 1
+
+    def receive(self):
+        data = super().receive()
+        self.granted += f.Reply(data).credits
+        return data
+
+
+def credits_guessed(server):
+    """Credits are granted by answers: the ids of an answer that is not there yet are nobody's."""
+    holder = Session(server)
+    lock = f.lock_body(holder.file("guessed", disposition=5, access=0x1F01FF), [(0, 9, 2)])
+    assert holder.ask(f.LOCK, lock).code == 0
+    wire = Counting(server.address)
+    wire.negotiate()
+    session = Session(server, wire=wire)
+    file = session.file("guessed", access=0x1F01FF)
+    waits = session.message(f.LOCK, f.lock_body(file, [(0, 9, 2)]), credits=100)
+    guess = session.message(f.ECHO, f.SHORT_BODY, message_id=wire.granted)
+    session.send(waits)
+    # smbd answers that it waits as soon as it does.
+    expect(server, reactions(session, guess), "closed", samba=["SUCCESS"])
+    session.close()
+    holder.close()
+
+
 def charges_too_small(server):
     session = Session(server)
     file = session.file("charges", disposition=5, access=0x1F01FF)
@@ -308,6 +337,7 @@ TESTS = [
     repeated_message_ids,
     far_message_ids,
     credits_overdrawn,
+    credits_guessed,
     charges_too_small,
     charges_too_large,
 ]

@@ -2,6 +2,7 @@
 
 use super::pending::Pending;
 use super::user_session::UserSession;
+use super::window::Window;
 use crate::sync::Arc;
 use std::net::IpAddr;
 use weir_crypto::Provider;
@@ -19,7 +20,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The answer to `request`, whose header says how many credits it is granted, with `status` and
+    /// The answer to `request`, whose header says how many credits it asks for, with `status` and
     /// the body in `bytes`. It is signed by `session` if the request was signed or the session asks
     /// for it. Clients take no unsigned answer to a signed request: where the session is gone whose
     /// key would sign the answer, it carries the flag with a blank signature.
@@ -67,15 +68,20 @@ fn make_async(header: &mut Header) {
     header.flags |= HeaderFlags::ASYNC;
 }
 
-/// The frame of these answers, sealed by a session as a whole or not.
+/// The frame of these answers, sealed by a session as a whole or not. It grants message ids: up to
+/// as many for each answer as the header of its request asked for.
 ///
 /// # Errors
 /// [`CryptoError`]: nothing may be sent, and the connection must end.
 pub(super) fn frame_of(
+    window: &Window,
     answers: Vec<Answer>,
     sealed: Option<&Arc<UserSession>>,
 ) -> Result<Vec<u8>, CryptoError> {
-    let split = |Answer { header, bytes, signed }| ((header, bytes), signed);
+    let split = |Answer { mut header, bytes, signed }: Answer| {
+        header.credits = window.grant(header.credits);
+        ((header, bytes), signed)
+    };
     let (parts, signers): (Vec<_>, Vec<_>) = answers.into_iter().map(split).unzip();
     let responses = parts.into_iter().zip(&signers).map(|((header, bytes), signer)| Response {
         header,
@@ -88,11 +94,12 @@ pub(super) fn frame_of(
 /// The frame of these answers to `peer`. `None`, with a log line: nothing may be sent, and the
 /// connection must end.
 pub(super) fn sendable(
+    window: &Window,
     answers: Vec<Answer>,
     sealed: Option<&Arc<UserSession>>,
     peer: IpAddr,
 ) -> Option<Vec<u8>> {
-    let frame = frame_of(answers, sealed);
+    let frame = frame_of(window, answers, sealed);
     let log = |error: &CryptoError| {
         tracing::warn!(%peer, %error, "connection closed: a response of SMB cannot be protected");
     };
@@ -101,13 +108,14 @@ pub(super) fn sendable(
 
 /// The interim response to a request that waits (MS-SMB2 §3.3.4.2). It is never signed.
 pub(super) fn interim(
+    window: &Window,
     request: &Header,
     sealed: Option<&Arc<UserSession>>,
 ) -> Result<Vec<u8>, CryptoError> {
     let mut answer = Answer::error(request, Status::PENDING, sealed.is_some(), None);
     answer.header.flags.remove(HeaderFlags::SIGNED);
     make_async(&mut answer.header);
-    frame_of(vec![answer], sealed)
+    frame_of(window, vec![answer], sealed)
 }
 
 fn seal(sealed: Option<&Arc<UserSession>>) -> Option<(&SealKeys<Provider>, u64)> {

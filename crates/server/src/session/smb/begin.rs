@@ -10,27 +10,21 @@ use super::job::SmbJob;
 use super::pending::{Cancelled, Pending};
 use super::user_session::UserSession;
 use super::{SmbError, SmbSession, Stage};
-use crate::limits::CREDITS_UNDER_PRESSURE;
 use crate::op_name::OpName;
 use crate::sync::Arc;
 use crate::worker::Request;
 use weir_core::Shared;
 use weir_crypto::Provider;
-use weir_smb::conn::CREDITS_MAX;
 use weir_smb::crypto::Transform;
 use weir_smb::ops;
 use weir_smb::wire::{
     Chain, Command, Header, HeaderFlags, Protocol, Smb1Negotiate, Status, TreeOrAsync,
 };
 
-/// Bytes of a connection's waiting requests at which it is granted no more credits than it needs to
-/// go on.
-const PARKED_BYTES_HIGH: u64 = 8 << 20;
-
 /// One request of a frame.
 #[derive(Clone, Debug)]
 pub(super) struct Element {
-    /// Its header, in which `credits` is what it is granted.
+    /// Its header.
     pub(super) header: Header,
     /// The request, from its header on.
     pub(super) message: Shared,
@@ -65,9 +59,7 @@ impl SmbSession {
             return Err(SmbError::NoDialect);
         }
         self.stage = Stage::Upgraded;
-        self.credits.take(0, 1)?;
-        let credits = self.credits.grant(1, CREDITS_MAX);
-        Ok(Begun::Reply(self.upgrade_reply(credits)?))
+        Ok(Begun::Reply(self.upgrade_reply()?))
     }
 
     /// Opens a sealed frame. Gives the session that sealed it, and the messages.
@@ -91,7 +83,7 @@ impl SmbSession {
         let chain = Chain::decode(frame)?;
         let mut elements = Vec::with_capacity(1);
         for element in chain.iter() {
-            let mut header = element.header;
+            let header = element.header;
             if header.flags.contains(HeaderFlags::RESPONSE) {
                 return Err(SmbError::Response);
             }
@@ -102,8 +94,7 @@ impl SmbSession {
             if ops::ends_connection(&header, &message) {
                 return Err(SmbError::Validation);
             }
-            self.credits.take(header.message_id, header.credit_charge)?;
-            header.credits = self.credits.grant(header.credits, credits_most(cx.parked));
+            self.window.take(&header, cx.parked)?;
             elements.push(Element { header, message });
         }
         if elements.is_empty() {
@@ -142,7 +133,7 @@ impl SmbSession {
         }
         let refuse = |status, session: Option<&Arc<UserSession>>| {
             let answer = Answer::error(header, status, sealed.is_some(), session);
-            Ok(Begun::Reply(frame_of(vec![answer], sealed.as_ref())?))
+            Ok(Begun::Reply(frame_of(&self.window, vec![answer], sealed.as_ref())?))
         };
         let session = match self.sessions.proved(header, message, sealed.as_ref()) {
             Ok(session) => session,
@@ -168,6 +159,7 @@ impl SmbSession {
         let accounts = Accounts(Arc::clone(served.snapshot()));
         let job = SmbJob {
             smb: Arc::clone(&self.smb),
+            window: Arc::clone(&self.window),
             session,
             share,
             user,
@@ -193,6 +185,7 @@ impl SmbSession {
         let ground = Ground {
             smb: Arc::clone(&self.smb),
             sessions: Arc::clone(&self.sessions),
+            window: Arc::clone(&self.window),
             served: Arc::clone(cx.view.load()),
             io: cx.io.clone(),
             unparked: cx.unparked.clone(),
@@ -222,7 +215,7 @@ impl SmbSession {
                 let (status, is_sealed) = (Status::CANCELLED, sealed.is_some());
                 let answer = Answer::error(&header, status, is_sealed, session.as_ref());
                 let answer = if is_async { answer.in_async_form() } else { answer };
-                return Ok(Begun::Reply(frame_of(vec![answer], sealed.as_ref())?));
+                return Ok(Begun::Reply(frame_of(&self.window, vec![answer], sealed.as_ref())?));
             }
         }
         Ok(Begun::Nothing)
@@ -245,26 +238,5 @@ pub(super) fn proved(
         }
         None if session.must_sign => Err(Status::ACCESS_DENIED),
         None => Ok(()),
-    }
-}
-
-/// The most unused message ids that a client is left with while its requests hold `parked` bytes
-/// at gates: fewer the more they hold.
-fn credits_most(parked: u64) -> u64 {
-    let free = PARKED_BYTES_HIGH.saturating_sub(parked);
-    (CREDITS_MAX * free / PARKED_BYTES_HIGH).max(CREDITS_UNDER_PRESSURE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_more_waits_the_fewer_credits_there_are_but_never_too_few_for_one_request() {
-        assert_eq!(credits_most(0), CREDITS_MAX);
-        assert_eq!(credits_most(PARKED_BYTES_HIGH / 2), CREDITS_MAX / 2);
-        assert_eq!(credits_most(u64::MAX), CREDITS_UNDER_PRESSURE);
-        let largest = u64::from(weir_smb::limits::IO_BYTES_MAX) / (64 << 10);
-        assert!(CREDITS_UNDER_PRESSURE >= largest);
     }
 }

@@ -10,6 +10,7 @@ use super::host::SmbHost;
 use super::pending::Pending;
 use super::server::SmbServer;
 use super::user_session::UserSession;
+use super::window::Window;
 use super::{job, pipes, tree};
 use crate::conn_id::ConnId;
 use crate::engine::{Asked, ServedSet};
@@ -32,6 +33,7 @@ const ELEMENTS_TURN_MAX: usize = 16;
 pub(super) struct Ground {
     pub(super) smb: Arc<SmbServer>,
     pub(super) sessions: Arc<Connected>,
+    pub(super) window: Arc<Window>,
     pub(super) served: Arc<ServedSet>,
     pub(super) io: IoGenerations,
     pub(super) unparked: Unparked,
@@ -136,7 +138,7 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
         });
         answers.push(Answer::new(&header, ended.status, ended.bytes, session));
     }
-    sendable(answers, ground.sealed.as_ref(), ground.peer)
+    sendable(&ground.window, answers, ground.sealed.as_ref(), ground.peer)
 }
 
 /// The open that an element hands on to the next one. A failed CREATE hands on its status. Any

@@ -11,6 +11,7 @@ use super::connected::Connected;
 use super::server::SmbServer;
 use super::tree;
 use super::user_session::UserSession;
+use super::window::Window;
 use crate::sync::{Arc, lock, oneshot};
 use std::net::IpAddr;
 use weir_core::Mono;
@@ -21,6 +22,7 @@ use weir_smb::wire::{Header, SessionFlags, SessionSetupResponse, Status};
 pub(super) struct Ending {
     pub(super) smb: Arc<SmbServer>,
     pub(super) sessions: Arc<Connected>,
+    pub(super) window: Arc<Window>,
     pub(super) peer: IpAddr,
     /// Time of the answer.
     pub(super) time: Mono,
@@ -75,7 +77,7 @@ impl Ending {
                 self.refuse(status)
             }
         };
-        let frame = sendable(vec![answer], self.sealed.as_ref(), self.peer);
+        let frame = sendable(&self.window, vec![answer], self.sealed.as_ref(), self.peer);
         frame.map_or(Prepared::Broken, Prepared::Reply)
     }
 

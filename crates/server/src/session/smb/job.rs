@@ -9,6 +9,7 @@ use super::host::SmbHost;
 use super::pending::Pending;
 use super::server::SmbServer;
 use super::user_session::UserSession;
+use super::window::Window;
 use crate::sync::Arc;
 use weir_core::{ObjectKey, Shared};
 use weir_smb::frame;
@@ -24,6 +25,7 @@ const RESPONSE_BYTES: usize = 512;
 /// A request on a volume that is not carried out yet.
 pub(crate) struct SmbJob {
     pub(super) smb: Arc<SmbServer>,
+    pub(super) window: Arc<Window>,
     pub(super) session: Arc<UserSession>,
     pub(super) share: Arc<Share>,
     pub(super) user: Arc<User>,
@@ -143,8 +145,19 @@ impl SmbJob {
     }
 
     pub(in super::super) fn start(self: Box<Self>, start: Start<'_>) -> (Operation, SmbUnanswered) {
-        let Self { smb, session, share, user, accounts, element, command, sealed, pending, .. } =
-            *self;
+        let Self {
+            smb,
+            window,
+            session,
+            share,
+            user,
+            accounts,
+            element,
+            command,
+            sealed,
+            pending,
+            ..
+        } = *self;
         let tree = element.header.tree_id();
         let rest = SmbUnanswered {
             header: element.header,
@@ -174,7 +187,7 @@ impl SmbJob {
             let Carried { status, bytes, moved, .. } = carried;
             let answer = Answer::new(&element.header, status, bytes, Some(&host.session));
             let answer = answer.after(&host.pending);
-            let reply = sendable(vec![answer], sealed.as_ref(), host.session.peer);
+            let reply = sendable(&window, vec![answer], sealed.as_ref(), host.session.peer);
             Outcome { reply, moved, ok: !is_error(status) }
         }));
         (operation, rest)
@@ -185,7 +198,7 @@ impl SmbJob {
         let (sealed, status) = (self.sealed.as_ref(), Status::INSUFFICIENT_RESOURCES);
         let header = &self.element.header;
         let answer = Answer::error(header, status, sealed.is_some(), Some(&self.session));
-        sendable(vec![answer.after(&self.pending)], sealed, self.session.peer)
+        sendable(&self.window, vec![answer.after(&self.pending)], sealed, self.session.peer)
     }
 
     pub(in super::super) fn refused(self) -> SmbUnanswered {

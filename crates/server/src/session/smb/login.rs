@@ -52,12 +52,12 @@ enum Verdict {
 
 impl SmbSession {
     /// The response that tells a client of SMB1 to begin again.
-    pub(super) fn upgrade_reply(&self, credits: u16) -> Result<Vec<u8>, SmbError> {
+    pub(super) fn upgrade_reply(&self) -> Result<Vec<u8>, SmbError> {
         let header = Header {
             credit_charge: 0,
             status: Status::SUCCESS,
             command: Ok(Command::Negotiate),
-            credits,
+            credits: 1,
             flags: HeaderFlags::empty(),
             next_command: 0,
             message_id: 0,
@@ -65,10 +65,11 @@ impl SmbSession {
             session_id: 0,
             signature: [0; 16],
         };
+        self.window.take(&header, 0)?;
         let mut bytes = frame::begin(Vec::with_capacity(256), false);
         upgrade(&self.smb.greeting, SmbServer::now(), &mut bytes);
         let answer = Answer::new(&header, Status::SUCCESS, bytes, None);
-        Ok(frame_of(vec![answer], None)?)
+        Ok(frame_of(&self.window, vec![answer], None)?)
     }
 
     /// Answers NEGOTIATE.
@@ -79,14 +80,14 @@ impl SmbSession {
         match Negotiated::of(&Provider, greeting, message, now, &mut bytes) {
             Ok(mut negotiated) => {
                 let answer = Answer::new(header, Status::SUCCESS, bytes, None);
-                let frame = frame_of(vec![answer], None)?;
+                let frame = frame_of(&self.window, vec![answer], None)?;
                 negotiated.preauth.update(&Provider, frame.get(PREFIX_BYTES..).unwrap_or(&[]));
                 self.stage = Stage::Negotiated(Box::new(negotiated));
                 Ok(Begun::Reply(frame))
             }
             Err(status) => {
                 let answer = Answer::error(header, status, false, None);
-                Ok(Begun::Reply(frame_of(vec![answer], None)?))
+                Ok(Begun::Reply(frame_of(&self.window, vec![answer], None)?))
             }
         }
     }
@@ -98,10 +99,14 @@ impl SmbSession {
         element: &Element,
         sealed: Option<&Arc<UserSession>>,
     ) -> Result<Begun, SmbError> {
+        let window = Arc::clone(&self.window);
         let refuse = |status| {
             let answer = Answer::error(&element.header, status, sealed.is_some(), None);
-            Ok(Begun::Reply(frame_of(vec![answer], sealed)?))
+            Ok(Begun::Reply(frame_of(&window, vec![answer], sealed)?))
         };
+        if self.delayed.len() >= LOGINS_CONNECTION_MAX {
+            return refuse(Status::REQUEST_NOT_ACCEPTED);
+        }
         let Ok(request) = SessionSetupRequest::decode(&element.message) else {
             return refuse(Status::INVALID_PARAMETER);
         };
@@ -137,6 +142,7 @@ impl SmbSession {
         let ending = Ending {
             smb: Arc::clone(&self.smb),
             sessions: Arc::clone(&self.sessions),
+            window: Arc::clone(&self.window),
             peer: cx.peer,
             time: at,
             header: element.header,
@@ -192,7 +198,7 @@ impl SmbSession {
         let (status, renewed) = (Status::MORE_PROCESSING_REQUIRED, renewed.as_ref());
         let mut answer = Answer::new(&element.header, status, bytes, renewed);
         answer.header.session_id = half.session_id;
-        let frame = frame_of(vec![answer], sealed)?;
+        let frame = frame_of(&self.window, vec![answer], sealed)?;
         half.preauth.update(&Provider, frame.get(PREFIX_BYTES..).unwrap_or(&[]));
         if self.logins.len() >= LOGINS_CONNECTION_MAX {
             self.logins.remove(0);

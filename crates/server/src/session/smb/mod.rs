@@ -28,6 +28,7 @@ mod tests;
 mod tree;
 mod user_session;
 mod waiter;
+mod window;
 
 pub(crate) use job::{SmbJob, SmbUnanswered};
 pub(crate) use server::SmbServer;
@@ -42,9 +43,10 @@ use pending::{Interim, PendingList};
 use std::future::Future;
 use std::pin::Pin;
 use weir_core::Mono;
-use weir_smb::conn::{Credits, Negotiated, NotGranted};
+use weir_smb::conn::{Negotiated, NotGranted};
 use weir_smb::crypto::CryptoError;
 use weir_smb::wire::{WireError, netbios};
+use window::Window;
 
 const _: () = assert!(weir_smb::limits::FRAME_BYTES_MAX <= RECORD_BYTES_MAX);
 
@@ -93,7 +95,7 @@ struct Delayed {
 pub(crate) struct SmbSession {
     smb: Arc<SmbServer>,
     stage: Stage,
-    credits: Credits,
+    window: Arc<Window>,
     logins: Vec<HalfLogin>,
     sessions: Arc<Connected>,
     pending: PendingList,
@@ -106,7 +108,7 @@ impl SmbSession {
         Self {
             smb: Arc::clone(smb),
             stage: Stage::Fresh,
-            credits: Credits::default(),
+            window: Arc::default(),
             logins: Vec::new(),
             sessions: Arc::default(),
             pending: PendingList::default(),
@@ -164,7 +166,7 @@ impl SmbSession {
         }
         let mut records = Vec::new();
         for Interim { header, sealed } in self.pending.due(now) {
-            records.push(answer::interim(&header, sealed.as_ref()).ok()?);
+            records.push(answer::interim(&self.window, &header, sealed.as_ref()).ok()?);
         }
         Some(records)
     }
