@@ -31,10 +31,11 @@ weir_share() {
     chmod 777 "$directory" && chown "${smb_uid[anna]}:${smb_uid[anna]}" "$directory"
 }
 
-# The first start makes users, volumes and rules online.
+# The first start makes users, volumes and rules online. SMB_SIGNING is `required` or `offered`.
 start_smb() {
     local name user
-    "$WEIR" serve --data "$data" --nfs 0.0.0.0:2049 --smb "0.0.0.0:$smb_port" >>"$work/server.log" 2>&1 &
+    "$WEIR" serve --data "$data" --nfs 0.0.0.0:2049 --smb "0.0.0.0:$smb_port" \
+        --smb-signing "${SMB_SIGNING:-required}" >>"$work/server.log" 2>&1 &
     server=$!
     for _ in $(seq 300); do
         ! { (: <"/dev/tcp/$smb_host/$smb_port") 2>/dev/null && weir pool list 2>/dev/null; } || break

@@ -31,6 +31,10 @@ SMB_WORK=$(share_dir work)
 for half in cases hostile; do
     "$venv/bin/python3" "$here/smbprotocol/$half.py" "$@" || failed=1
 done
+if [ "$SMB_PEER" = weir ]; then
+    check starts-again at_rest export SMB_SIGNING=offered
+    "$venv/bin/python3" "$here/smbprotocol/offered.py" "$@" || failed=1
+fi
 check stops stop_smb
 if [ $failed -ne 0 ]; then
     echo "# the server's last words:"

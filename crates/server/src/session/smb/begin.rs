@@ -82,8 +82,12 @@ impl SmbSession {
     ) -> Result<Begun, SmbError> {
         let chain = Chain::decode(frame)?;
         let mut elements = Vec::with_capacity(1);
+        let mut session_id = 0;
         for element in chain.iter() {
             let header = element.header;
+            if !header.flags.contains(HeaderFlags::RELATED) {
+                session_id = header.session_id;
+            }
             if header.flags.contains(HeaderFlags::RESPONSE) {
                 return Err(SmbError::Response);
             }
@@ -93,6 +97,9 @@ impl SmbSession {
             let message = frame.slice(element.at);
             if ops::ends_connection(&header, &message) {
                 return Err(SmbError::Validation);
+            }
+            if sealed.is_none() && self.is_unprotected(&header, session_id) {
+                return Err(SmbError::Unprotected);
             }
             self.window.take(&header, cx.parked)?;
             elements.push(Element { header, message });
@@ -113,6 +120,15 @@ impl SmbSession {
             (_, [one]) if one.header.command == Ok(Command::Negotiate) => self.negotiate(one),
             _ => Err(SmbError::OutOfOrder),
         }
+    }
+
+    /// Is a request that came unsealed a TREE_CONNECT without a signature, of a session? It ends
+    /// the connection (MS-SMB2 §3.3.5.7), since somebody may have chosen the share on the way. If
+    /// all requests of the session must be signed, it is refused like every other one.
+    fn is_unprotected(&self, header: &Header, session_id: u64) -> bool {
+        header.command == Ok(Command::TreeConnect)
+            && !header.flags.contains(HeaderFlags::SIGNED)
+            && self.sessions.find(session_id).is_some_and(|session| !session.must_sign)
     }
 
     /// Takes up a frame of one message.

@@ -63,6 +63,8 @@ pub(crate) enum SmbError {
     Crypto(#[from] CryptoError),
     #[error("the frame is sealed for no session of the connection")]
     NoSession,
+    #[error("a TREE_CONNECT is neither signed nor sealed")]
+    Unprotected,
     #[error("a message is a response")]
     Response,
     #[error("a message is not allowed before or after NEGOTIATE")]

@@ -141,7 +141,7 @@ pub(super) fn connect(
     out: &mut Vec<u8>,
 ) -> Result<u32, Status> {
     let request = TreeConnectRequest::decode(message).map_err(|_| Status::INVALID_PARAMETER)?;
-    let name = share_name(request.path).ok_or(Status::BAD_NETWORK_NAME)?;
+    let name = share_name(request.path).ok_or(Status::INVALID_PARAMETER)?;
     user_of(served, session).ok_or(Status::ACCESS_DENIED)?;
     let (tree, response) = if name.eq_ignore_ascii_case(PIPES) {
         let response = TreeConnectResponse {
