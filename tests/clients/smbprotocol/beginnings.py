@@ -103,6 +103,14 @@ def second_negotiate(server):
     each(server, {"in a session": lambda session: session.message(f.NEGOTIATE, f.negotiate_body())}, "closed")
 
 
+def signed_negotiate(server):
+    """Nobody has keys yet: MS-SMB2 3.3.5.2.4."""
+    wire = Wire(server.address)
+    message = f.header(f.NEGOTIATE, 0, charge=0) + f.negotiate_body()
+    expect(server, answers(wire, f.signed(bytes(16), message)), "INVALID_PARAMETER")
+    wire.close()
+
+
 def nothing_before_negotiate(server):
     for command in range(1, 20):
         wire = Wire(server.address)
@@ -202,6 +210,7 @@ TESTS = [
     the_first_version_of_the_protocol,
     upgraded_negotiate,
     second_negotiate,
+    signed_negotiate,
     nothing_before_negotiate,
     negotiate_contexts,
     many_contexts,

@@ -77,7 +77,13 @@ impl SmbSession {
         let Element { header, message } = element;
         let mut bytes = frame::begin(Vec::with_capacity(512), false);
         let (greeting, now) = (&self.smb.greeting, SmbServer::now());
-        match Negotiated::of(&Provider, greeting, message, now, &mut bytes) {
+        // Nobody has keys to sign it with (MS-SMB2 §3.3.5.2.4).
+        let negotiated = if header.flags.contains(HeaderFlags::SIGNED) {
+            Err(Status::INVALID_PARAMETER)
+        } else {
+            Negotiated::of(&Provider, greeting, message, now, &mut bytes)
+        };
+        match negotiated {
             Ok(mut negotiated) => {
                 let answer = Answer::new(header, Status::SUCCESS, bytes, None);
                 let frame = frame_of(&self.window, vec![answer], None)?;
