@@ -15,6 +15,7 @@ mod limits;
 mod mapping;
 mod path;
 mod pattern;
+mod places;
 
 pub use limits::{NAME_UNITS_MAX, PATH_COMPONENTS_MAX, PATH_UNITS_MAX, PATTERN_UNITS_MAX};
 pub use mapping::{to_store, to_wire, wire_letters};

@@ -72,7 +72,8 @@ impl<'a, H: Host> Entries<'a, H> {
         PAGE_ENTRIES_MAX
     }
 
-    fn hides(&self) -> bool {
+    /// May there be entries that are not shown to the user?
+    pub(super) fn hides(&self) -> bool {
         self.host.share().access_based_enumeration
     }
 

@@ -7,6 +7,7 @@
 //! be allowed to search the directory to see more than names.
 
 mod entries;
+mod pause;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -23,6 +24,7 @@ use crate::wire::{AccessMask, OutputReply, QueryDirectoryFlags, QueryDirectoryRe
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 use entries::{Entries, PAGE_NAME_BYTES_MAX};
+use pause::pause;
 use turn::Turn;
 use weir_core::store::{Folded, Want};
 use weir_core::{Access, FsError, Name, Store};
@@ -119,6 +121,10 @@ async fn listed<H: Host>(
                 let page = page(host, dir, (scan, cookie), entries).await?;
                 if let ControlFlow::Break(fits) = page {
                     return Ok(fits);
+                }
+                // A look of which not all is shown may be one of very many.
+                if scan.next != Next::End && (!scan.pattern.is_all() || entries.hides()) {
+                    pause().await;
                 }
                 continue;
             }

@@ -45,7 +45,12 @@ impl Dir {
     }
 
     fn reply(&self, pattern: &str, flags: QueryDirectoryFlags) -> Reply {
-        self.start(pattern, flags).poll().unwrap()
+        let mut running = self.start(pattern, flags);
+        loop {
+            if let Some(reply) = running.poll() {
+                return reply;
+            }
+        }
     }
 
     fn ask(&self, pattern: &str, flags: QueryDirectoryFlags) -> Result<Vec<String>, Status> {
@@ -94,6 +99,23 @@ fn tree() -> (Rc<TestServer>, TestHost) {
     }
     let ann = server.session(7);
     (server, ann)
+}
+
+#[test]
+fn a_long_search_lets_other_requests_go_on() {
+    let (server, ann) = tree();
+    for number in 0..3000 {
+        server.file(&std::format!("d/{number}"), b"", 0o644, 7);
+    }
+    let mut running = Dir::of(&ann, "d").start("x*", NONE);
+    let mut pauses = 0;
+    let reply = loop {
+        match running.poll() {
+            Some(reply) => break reply,
+            None => pauses += 1,
+        }
+    };
+    assert_eq!((reply.status(), pauses), (Status::NO_SUCH_FILE, 2), "3004 names in looks of 1024");
 }
 
 #[test]
