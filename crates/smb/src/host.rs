@@ -34,8 +34,6 @@ pub struct Share {
 pub struct User {
     /// The user's identity on files.
     pub credentials: Credentials,
-    /// The user's name, for messages.
-    pub name: String,
 }
 
 /// A lock or unlock of one range (MS-SMB2 §2.2.26.1).

@@ -100,7 +100,7 @@ impl TestServer {
             client: Client::new(Protocol::Smb, Origin::default(), &[number]),
             number: u64::from(number),
             share,
-            user: User { credentials: Credentials::new(uid, uid), name: "ann".to_string() },
+            user: User { credentials: Credentials::new(uid, uid) },
             opens: RefCell::default(),
             opens_max: Cell::new(usize::MAX),
             made: Cell::new(0),

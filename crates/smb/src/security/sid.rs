@@ -4,7 +4,6 @@ use super::limits::SUB_AUTHORITIES_MAX;
 use crate::le::{Reader, Truncated, put};
 use alloc::vec::Vec;
 use core::fmt;
-use core::str::FromStr;
 
 /// The identity of a user, a group or a domain of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,7 +19,7 @@ pub struct Sid {
 const REVISION: u8 = 1;
 const AUTHORITY_MAX: u64 = (1 << 48) - 1;
 
-/// Why bytes or text are no SID.
+/// The bytes are no SID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a security identifier")]
 pub struct NoSid;
@@ -44,10 +43,6 @@ impl Sid {
     pub const AUTHENTICATED_USERS: Self = Self::known(5, [11]);
     /// The server itself.
     pub const SYSTEM: Self = Self::known(5, [18]);
-    /// The group of administrators.
-    pub const ADMINISTRATORS: Self = Self::known(5, [32, 544]);
-    /// The group of users.
-    pub const USERS: Self = Self::known(5, [32, 545]);
 
     const fn known<const N: usize>(authority: u64, known: [u32; N]) -> Self {
         let mut subs = [0; SUB_AUTHORITIES_MAX];
@@ -82,12 +77,6 @@ impl Sid {
     #[must_use]
     pub const fn unix_group(gid: u32) -> Self {
         Self::known(22, [2, gid])
-    }
-
-    /// A mode, as clients that speak of modes put it into a list: S-1-5-88-3-mode.
-    #[must_use]
-    pub const fn nfs_mode(mode: u32) -> Self {
-        Self::known(5, [88, 3, mode])
     }
 
     /// The first number, below 2^48.
@@ -170,29 +159,38 @@ impl fmt::Debug for Sid {
     }
 }
 
-impl FromStr for Sid {
-    type Err = NoSid;
-
-    fn from_str(text: &str) -> Result<Self, NoSid> {
-        let mut numbers = text.strip_prefix("S-1-").ok_or(NoSid)?.split('-');
-        let authority = numbers.next().ok_or(NoSid)?;
-        let authority = match authority.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16),
-            None => authority.parse(),
-        };
-        let mut sid = Self::new(authority.map_err(|_| NoSid)?, &[]).ok_or(NoSid)?;
-        for number in numbers {
-            sid = sid.member(number.parse().map_err(|_| NoSid)?).ok_or(NoSid)?;
-        }
-        Ok(sid)
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use core::str::FromStr;
     use proptest::prelude::*;
     use std::string::ToString;
+
+    /// The group of administrators.
+    pub(in crate::security) const ADMINISTRATORS: Sid = Sid::known(5, [32, 544]);
+
+    /// A mode, as clients that speak of modes put it into a list.
+    pub(in crate::security) const fn nfs_mode(mode: u32) -> Sid {
+        Sid::known(5, [88, 3, mode])
+    }
+
+    impl FromStr for Sid {
+        type Err = NoSid;
+
+        fn from_str(text: &str) -> Result<Self, NoSid> {
+            let mut numbers = text.strip_prefix("S-1-").ok_or(NoSid)?.split('-');
+            let authority = numbers.next().ok_or(NoSid)?;
+            let authority = match authority.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16),
+                None => authority.parse(),
+            };
+            let mut sid = Self::new(authority.map_err(|_| NoSid)?, &[]).ok_or(NoSid)?;
+            for number in numbers {
+                sid = sid.member(number.parse().map_err(|_| NoSid)?).ok_or(NoSid)?;
+            }
+            Ok(sid)
+        }
+    }
 
     fn bytes(sid: &Sid) -> Vec<u8> {
         let mut out = Vec::new();
@@ -209,11 +207,10 @@ pub(super) mod tests {
             (Sid::OWNER_RIGHTS, "S-1-3-4"),
             (Sid::AUTHENTICATED_USERS, "S-1-5-11"),
             (Sid::SYSTEM, "S-1-5-18"),
-            (Sid::ADMINISTRATORS, "S-1-5-32-544"),
-            (Sid::USERS, "S-1-5-32-545"),
+            (ADMINISTRATORS, "S-1-5-32-544"),
             (Sid::unix_user(1000), "S-1-22-1-1000"),
             (Sid::unix_group(100), "S-1-22-2-100"),
-            (Sid::nfs_mode(0o644), "S-1-5-88-3-420"),
+            (nfs_mode(0o644), "S-1-5-88-3-420"),
             (Sid::domain([1, 2, 3]).member(1001).unwrap(), "S-1-5-21-1-2-3-1001"),
             (Sid::new(1 << 40, &[7]).unwrap(), "S-1-0x010000000000-7"),
         ] {
@@ -221,7 +218,7 @@ pub(super) mod tests {
             assert_eq!(text.parse(), Ok(sid));
         }
         let expected = [1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0];
-        assert_eq!(bytes(&Sid::ADMINISTRATORS), expected);
+        assert_eq!(bytes(&ADMINISTRATORS), expected);
     }
 
     #[test]

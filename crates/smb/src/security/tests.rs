@@ -1,7 +1,7 @@
 //! Tests of descriptors, views and what is made of them.
 
 use super::*;
-use crate::security::sid::tests::sid;
+use crate::security::sid::tests::{ADMINISTRATORS, nfs_mode, sid};
 use proptest::prelude::*;
 use std::vec::Vec;
 use weir_core::acl::{Entry, Who};
@@ -218,8 +218,8 @@ fn lists_that_a_mode_can_say_become_one() {
     assert_eq!(mode(&[owner, inherit(group(), r)]), Some(0o4700), "nothing is in a file");
     let nothing = Ace { kind: AceKind::Deny, ..allow(Sid::EVERYONE, 0) };
     assert_eq!(mode(&[nothing, owner]), Some(0o4700));
-    assert_eq!(mode(&[allow(Sid::nfs_mode(0o1644), 0), owner]), Some(0o1644));
-    let denied = Ace { kind: AceKind::Deny, ..allow(Sid::nfs_mode(0o4600), 0) };
+    assert_eq!(mode(&[allow(nfs_mode(0o1644), 0), owner]), Some(0o1644));
+    let denied = Ace { kind: AceKind::Deny, ..allow(nfs_mode(0o4600), 0) };
     assert_eq!(mode(&[denied]), None);
 }
 
@@ -279,7 +279,7 @@ fn owner_and_group_change_where_they_are_users_and_groups() {
     assert_eq!(change(None, None), Ok(SetPosix::default()));
     assert_eq!(change(Some(team), None), Err(NotExpressible));
     assert_eq!(change(None, Some(bob)), Err(NotExpressible));
-    assert_eq!(change(Some(Sid::ADMINISTRATORS), None), Err(NotExpressible));
+    assert_eq!(change(Some(ADMINISTRATORS), None), Err(NotExpressible));
     // The list is read with the new owner: the old one is a named user then.
     let given = Descriptor { owner: Some(bob), ..dacl(&[allow(user(), 0x0012_019F)]) };
     let done = posix_from(&given, &current, &Ids).unwrap();
@@ -293,7 +293,7 @@ fn what_posix_cannot_say_is_refused() {
     let directory = FileKind::Directory;
     for (kind, entry) in [
         (FileKind::Regular, deny),
-        (FileKind::Regular, allow(Sid::ADMINISTRATORS, 0x12_0089)),
+        (FileKind::Regular, allow(ADMINISTRATORS, 0x12_0089)),
         (FileKind::Regular, allow("S-1-5-21-9-9-9-500".parse().unwrap(), 0x12_0089)),
         (FileKind::Regular, allow(group(), 0x0004)),
         (FileKind::Regular, allow(group(), 0x0002)),

@@ -81,8 +81,8 @@ pub use ioctl::{ControlCode, IoctlFlags, IoctlReply, IoctlRequest};
 pub use lock::{LockFlags, LockRange, LockRanges, LockRequest};
 pub use negotiate::{Capabilities, Dialect, NegotiateRequest, NegotiateResponse, SecurityMode};
 pub use negotiate_context::{
-    Cipher, CompressionFlags, ContextType, HashAlgorithm, NegotiateContext, NegotiateContexts,
-    Numbers, SigningAlgorithm, TransportFlags,
+    CompressionFlags, ContextType, HashAlgorithm, NegotiateContext, NegotiateContexts, Numbers,
+    TransportFlags,
 };
 pub use oplock_break::{LeaseBreakAck, OplockBreak, OplockBreakRequest};
 pub use output::OutputReply;

@@ -29,28 +29,6 @@ named! {
         /// SHA-512.
         SHA_512 = 1,
     }
-
-    /// A cipher.
-    pub struct Cipher: u16 {
-        /// AES-128-CCM.
-        AES_128_CCM = 1,
-        /// AES-128-GCM.
-        AES_128_GCM = 2,
-        /// AES-256-CCM.
-        AES_256_CCM = 3,
-        /// AES-256-GCM.
-        AES_256_GCM = 4,
-    }
-
-    /// An algorithm of signing.
-    pub struct SigningAlgorithm: u16 {
-        /// HMAC-SHA256.
-        HMAC_SHA256 = 0,
-        /// AES-CMAC.
-        AES_CMAC = 1,
-        /// AES-GMAC.
-        AES_GMAC = 2,
-    }
 }
 
 bits! {
@@ -136,7 +114,7 @@ pub enum NegotiateContext<'a> {
         /// The salt.
         salt: &'a [u8],
     },
-    /// Ciphers ([`Cipher`]).
+    /// Ciphers ([`crypto::Cipher`](crate::crypto::Cipher)).
     Encryption(Numbers<'a>),
     /// Algorithms of compression.
     Compression {
@@ -151,7 +129,7 @@ pub enum NegotiateContext<'a> {
     Transport(TransportFlags),
     /// Transforms of RDMA.
     RdmaTransform(Numbers<'a>),
-    /// Algorithms of signing ([`SigningAlgorithm`]).
+    /// Algorithms of signing ([`crypto::SigningAlgorithm`](crate::crypto::SigningAlgorithm)).
     Signing(Numbers<'a>),
     /// Any other context, which is ignored.
     Other {

@@ -16,8 +16,6 @@ pub struct Smb1Negotiate {
     /// Is `SMB 2.???` in the list? Its answer is the dialect revision 0x02ff, after which the
     /// client sends a NEGOTIATE of SMB2.
     pub offers_smb2_any: bool,
-    /// Is `SMB 2.002` in the list?
-    pub offers_smb2_002: bool,
 }
 
 impl Smb1Negotiate {
@@ -49,7 +47,6 @@ impl Smb1Negotiate {
             let name = parts.next().unwrap_or_default();
             rest = parts.next().ok_or(WireError::Truncated { needed: 1, left: 0 })?;
             found.offers_smb2_any |= name == b"SMB 2.???";
-            found.offers_smb2_002 |= name == b"SMB 2.002";
         }
         Ok(found)
     }
@@ -75,14 +72,13 @@ mod tests {
 
     #[test]
     fn dialects_of_smb2_are_found_in_the_list() {
-        let any = Smb1Negotiate { offers_smb2_any: true, offers_smb2_002: false };
-        let both = Smb1Negotiate { offers_smb2_any: true, offers_smb2_002: true };
+        let any = Smb1Negotiate { offers_smb2_any: true };
         let decode = |dialects: &[u8]| Smb1Negotiate::decode(&negotiate(dialects));
-        assert_eq!(decode(b"\x02NT LM 0.12\0\x02SMB 2.002\0\x02SMB 2.???\0"), Ok(both));
+        assert_eq!(decode(b"\x02NT LM 0.12\0\x02SMB 2.002\0\x02SMB 2.???\0"), Ok(any));
         assert_eq!(decode(b"\x02SMB 2.???\0"), Ok(any));
         assert_eq!(decode(b"\x02SMB 2.????\0\x02SMB 2.00\0"), Ok(Smb1Negotiate::default()));
         assert_eq!(decode(b""), Ok(Smb1Negotiate::default()));
-        assert_eq!(Smb1Negotiate::decode(&hex(samples::SMB1_NEGOTIATE)), Ok(both));
+        assert_eq!(Smb1Negotiate::decode(&hex(samples::SMB1_NEGOTIATE)), Ok(any));
     }
 
     #[test]

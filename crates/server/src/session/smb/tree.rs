@@ -90,7 +90,7 @@ impl Rights {
                 },
                 access_based_enumeration: config.smb.abe,
             };
-            let user = User { credentials: user.credentials(), name: user.name.clone() };
+            let user = User { credentials: user.credentials() };
             Some(Granted { share: Arc::new(share), user: Arc::new(user) })
         });
         let generation = served.snapshot().generation;
