@@ -25,6 +25,8 @@ pub(crate) enum Mic {
 pub(crate) struct Forge {
     pub(crate) user: String,
     pub(crate) domain: String,
+    /// In place of the domain, in the key of the response.
+    pub(crate) key_domain: Option<String>,
     pub(crate) password: String,
     pub(crate) flags: u32,
     pub(crate) mic: Mic,
@@ -43,6 +45,7 @@ impl Default for Forge {
         Self {
             user: USER.into(),
             domain: String::new(),
+            key_domain: None,
             password: PASSWORD.into(),
             flags: FLAGS,
             mic: Mic::Right,
@@ -63,7 +66,8 @@ impl Forge {
     /// AUTHENTICATE, and the session key of the client.
     pub(crate) fn authenticate(&self, negotiate: &[u8], challenge: &[u8]) -> (Vec<u8>, [u8; 16]) {
         let hash = nt_hash(&Provider, &self.password).0;
-        let names = [utf16(&self.user.to_uppercase()), utf16(&self.domain)].concat();
+        let domain = self.key_domain.as_ref().unwrap_or(&self.domain);
+        let names = [utf16(&self.user.to_uppercase()), utf16(domain)].concat();
         let key = Provider.hmac_md5(&hash, &[&names]);
         let pairs = pairs(challenge, self.mic != Mic::None);
         let head = [&[1, 1, 0, 0, 0, 0, 0, 0][..], &[9; 8], &[7; 8], &[0; 4]].concat();

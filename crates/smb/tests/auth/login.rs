@@ -48,7 +48,8 @@ fn clients_that_follow_the_rules_are_let_in() {
     let old_kernel = Forge { mic: Mic::None, ..Forge::default() };
     let own_key = Forge { flags: FLAGS & !0x4000_0000, ..Forge::default() };
     let in_domain = Forge { domain: "Elsewhere".into(), ..Forge::default() };
-    for client in [Forge::default(), old_kernel, own_key, in_domain] {
+    let without = Forge { key_domain: Some(String::new()), ..in_domain.clone() };
+    for client in [Forge::default(), old_kernel, own_key, in_domain, without] {
         let mut server = acceptor();
         let negotiate = client.negotiate();
         let challenge = goes_on(step(&mut server, &negotiate));
@@ -58,6 +59,20 @@ fn clients_that_follow_the_rules_are_let_in() {
         assert_eq!(login.account.domain, client.domain);
         assert!(login.token.is_empty());
     }
+}
+
+#[test]
+fn the_key_of_a_response_is_of_the_domain_named_or_of_none() {
+    let other = Forge {
+        domain: "Elsewhere".into(),
+        key_domain: Some("Nowhere".into()),
+        ..Forge::default()
+    };
+    let mut server = acceptor();
+    let negotiate = other.negotiate();
+    let challenge = goes_on(step(&mut server, &negotiate));
+    let (authenticate, _) = other.authenticate(&negotiate, &challenge);
+    assert_eq!(reason(step(&mut server, &authenticate)), Reason::WrongProof);
 }
 
 #[test]

@@ -92,16 +92,21 @@ impl Exchange {
         let account = &message.account;
         let known = lookup(&account.user, &account.domain);
         let hash = known.unwrap_or(NtHash(random));
-        let key = keys::response_key(crypto, &hash, &account.user, &account.domain);
         let response = &message.response;
-        let proof = keys::proof(crypto, &key, &self.server_challenge(), response.rest);
-        let is_proven = crypto.equal(&proof, response.proof);
+        // Clients may compute the key without the domain that they name (MS-NLMP §3.2.5.1.2). Both
+        // proofs are always made, so that the time tells nothing.
+        let proofs = [account.domain.as_str(), ""].map(|domain| {
+            let key = keys::response_key(crypto, &hash, &account.user, domain);
+            let proof = keys::proof(crypto, &key, &self.server_challenge(), response.rest);
+            (crypto.equal(&proof, response.proof), key, proof)
+        });
         if known.is_none() {
             return refused(Reason::UnknownUser, message.account);
         }
-        if !is_proven {
+        let proven = proofs.into_iter().find(|(is_proven, ..)| *is_proven);
+        let Some((_, key, proof)) = proven else {
             return refused(Reason::WrongProof, message.account);
-        }
+        };
         let mut session_key = keys::base_key(crypto, &key, &proof);
         let flags = self.flags().intersection(message.flags);
         if flags.exchanges_key() {
