@@ -145,7 +145,9 @@ impl<'a> RequestContext<'a> {
                 exact("disk id", data, &[0])?;
                 Self::DiskId
             }
-            LEASE => Self::Lease(Lease::of(data)?),
+            // A server without leases ignores them (MS-SMB2 §3.3.5.9.8, §3.3.5.9.11), also such as
+            // a later version may have.
+            LEASE => Lease::of(data).map_or(Self::Other { name, data }, Self::Lease),
             name => Self::Other { name, data },
         })
     }
@@ -440,12 +442,19 @@ mod tests {
             (DISK_ID, &[0]),
             (ALLOCATION_SIZE, &[8]),
             (TIME_WARP, &[8]),
-            (LEASE, &[32, 52]),
         ] {
             for len in 0..64 {
                 let is_read = RequestContext::of(name, &[0; 64][..len]).is_ok();
                 assert_eq!(is_read, lengths.contains(&len), "{len} bytes");
             }
+        }
+    }
+
+    #[test]
+    fn a_lease_of_another_length_is_none() {
+        for len in 0..64 {
+            let lease = RequestContext::of(LEASE, &[0; 64][..len]).unwrap();
+            assert_eq!(matches!(lease, RequestContext::Lease(_)), [32, 52].contains(&len));
         }
     }
 
