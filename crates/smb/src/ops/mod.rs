@@ -12,6 +12,7 @@ mod flush;
 mod info;
 mod ioctl;
 mod lock;
+mod oplock_break;
 pub mod pipe;
 mod query_directory;
 mod query_info;
@@ -106,6 +107,7 @@ pub async fn serve<H: Host>(cx: &Context<'_, H>, command: Command, out: &mut Vec
         Command::QueryDirectory => Box::pin(query_directory::query_directory(cx, out)).await,
         Command::SetInfo => Box::pin(set_info::set_info(cx, out)).await,
         Command::Ioctl => Box::pin(ioctl::ioctl(cx, out)).await,
+        Command::OplockBreak => oplock_break::oplock_break(cx),
         _ => Err(Status::NOT_SUPPORTED.into()),
     }
 }
@@ -159,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
     use testing::{TestServer, header};
 
-    const ON_FILES: [Command; 10] = [
+    const ON_FILES: [Command; 11] = [
         Command::Create,
         Command::Close,
         Command::Flush,
@@ -170,6 +172,7 @@ mod tests {
         Command::QueryDirectory,
         Command::SetInfo,
         Command::Ioctl,
+        Command::OplockBreak,
     ];
 
     #[test]
