@@ -66,6 +66,11 @@ fn standard(file: &mut FileInfo, input: &mut Reader<'_>) -> Result<(), InfoError
     Ok(())
 }
 
+fn extended(file: &mut FileInfo, input: &mut Reader<'_>) -> Result<(), InfoError> {
+    (file.ea_size, file.reparse_tag, file.index) = (input.u32()?, input.u32()?, input.u64()?);
+    Ok(())
+}
+
 /// An entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry<'a> {
@@ -109,6 +114,19 @@ impl<'a> DirectoryEntries<'a> {
             DirectoryClass::IdExtd => {
                 (file.ea_size, file.reparse_tag) = (input.u32()?, input.u32()?);
                 (file.index, _) = (input.u64()?, input.u64()?);
+            }
+            DirectoryClass::Id64Extd => extended(&mut file, &mut input)?,
+            DirectoryClass::Id64ExtdBoth => {
+                extended(&mut file, &mut input)?;
+                input.array::<26>()?;
+            }
+            DirectoryClass::IdAllExtd => {
+                extended(&mut file, &mut input)?;
+                input.array::<16>()?;
+            }
+            DirectoryClass::IdAllExtdBoth => {
+                extended(&mut file, &mut input)?;
+                input.array::<42>()?;
             }
             DirectoryClass::Both => {
                 (file.ea_size, _) = (input.u32()?, input.array::<26>()?);

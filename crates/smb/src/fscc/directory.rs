@@ -24,6 +24,14 @@ pub enum DirectoryClass {
     IdFull,
     /// FileIdExtdDirectoryInformation.
     IdExtd,
+    /// FileId64ExtdDirectoryInformation.
+    Id64Extd,
+    /// FileId64ExtdBothDirectoryInformation.
+    Id64ExtdBoth,
+    /// FileIdAllExtdDirectoryInformation.
+    IdAllExtd,
+    /// FileIdAllExtdBothDirectoryInformation.
+    IdAllExtdBoth,
 }
 
 /// A short name's length, a reserved byte and room for twelve characters.
@@ -41,6 +49,10 @@ impl DirectoryClass {
             37 => Self::IdBoth,
             38 => Self::IdFull,
             60 => Self::IdExtd,
+            78 => Self::Id64Extd,
+            79 => Self::Id64ExtdBoth,
+            80 => Self::IdAllExtd,
+            81 => Self::IdAllExtdBoth,
             _ => return None,
         })
     }
@@ -53,10 +65,13 @@ impl DirectoryClass {
             Self::Names => 12,
             Self::Directory => 64,
             Self::Full => 68,
-            Self::IdFull => 80,
+            Self::IdFull | Self::Id64Extd => 80,
             Self::IdExtd => 88,
             Self::Both => 94,
+            Self::IdAllExtd => 96,
             Self::IdBoth => 104,
+            Self::Id64ExtdBoth => 106,
+            Self::IdAllExtdBoth => 122,
         }
     }
 
@@ -83,6 +98,19 @@ impl DirectoryClass {
             Self::Full => put!(out; ea_or_tag),
             Self::IdFull => put!(out; ea_or_tag, 0u32, file.index),
             Self::IdExtd => put!(out; file.ea_size, file.reparse_tag, file.index, 0u64),
+            Self::Id64Extd => put!(out; file.ea_size, file.reparse_tag, file.index),
+            Self::Id64ExtdBoth => {
+                put!(out; file.ea_size, file.reparse_tag, file.index);
+                out.extend_from_slice(&NO_SHORT_NAME);
+            }
+            // The number of 128 bits is the one of 64, with zeros in front.
+            Self::IdAllExtd => {
+                put!(out; file.ea_size, file.reparse_tag, file.index, file.index, 0u64);
+            }
+            Self::IdAllExtdBoth => {
+                put!(out; file.ea_size, file.reparse_tag, file.index, file.index, 0u64);
+                out.extend_from_slice(&NO_SHORT_NAME);
+            }
             Self::Both => {
                 put!(out; ea_or_tag);
                 out.extend_from_slice(&NO_SHORT_NAME);

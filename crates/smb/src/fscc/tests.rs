@@ -113,6 +113,21 @@ fn classes_of_entries_are_laid_out_as_specified() {
                 "{head} {attributes} 04000000 09000000 00000000 {id} 0000000000000000 6100f400"
             ),
         ),
+        (78, format!("{head} {attributes} 04000000 09000000 00000000 {id} 6100f400")),
+        (79, format!("{head} {attributes} 04000000 09000000 00000000 {id} {short} 6100f400")),
+        (
+            80,
+            format!(
+                "{head} {attributes} 04000000 09000000 00000000 {id} {id} 0000000000000000 6100f400"
+            ),
+        ),
+        (
+            81,
+            format!(
+                "{head} {attributes} 04000000 09000000 00000000 {id} {id} 0000000000000000 {short}
+                6100f400"
+            ),
+        ),
     ] {
         let class = DirectoryClass::from_wire(number).unwrap();
         let mut out = Vec::new();
@@ -349,7 +364,7 @@ fn set_info() -> impl Strategy<Value = SetInfo<'static>> {
 }
 
 fn directory_class() -> impl Strategy<Value = DirectoryClass> {
-    prop::sample::select(&[1, 2, 3, 12, 37, 38, 60][..])
+    prop::sample::select(&[1, 2, 3, 12, 37, 38, 60, 78, 79, 80, 81][..])
         .prop_filter_map("a class", DirectoryClass::from_wire)
 }
 
