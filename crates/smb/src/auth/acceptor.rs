@@ -34,6 +34,8 @@ enum Framing {
     Raw,
     /// SPNEGO.
     Spnego {
+        /// The first reply has gone out, the only one to name the mechanism (RFC 4178 §4.2.2).
+        is_named: bool,
         /// The list of mechanisms, encoded.
         list: Vec<u8>,
         /// Whether the client must vouch for the list, because it preferred a foreign mechanism.
@@ -106,16 +108,17 @@ impl Acceptor {
             return Err(Reason::NoMechanism);
         }
         let list = init.list.to_vec();
-        let framing = Framing::Spnego { list, is_mic_required: !init.is_ntlmssp_first };
+        let is_mic_required = !init.is_ntlmssp_first;
+        let framing = |is_named| Framing::Spnego { is_named, list, is_mic_required };
         match init.token {
             Some(negotiate) if init.is_ntlmssp_first => {
-                self.challenge(crypto, framing, negotiate, now)
+                self.challenge(crypto, framing(false), negotiate, now)
             }
             // A token of the preferred mechanism is of no use (RFC 4178 §4.2.2).
             _ => {
                 let state =
                     if init.is_ntlmssp_first { State::Incomplete } else { State::RequestMic };
-                self.progress = Progress::Negotiate(framing);
+                self.progress = Progress::Negotiate(framing(true));
                 Ok(Next::Continue(spnego::resp(Some(state), Some(NTLMSSP), None, None)))
             }
         }
@@ -143,8 +146,9 @@ impl Acceptor {
         let challenge = &exchange.challenge;
         let token = match framing {
             Framing::Raw => challenge.clone(),
-            Framing::Spnego { .. } => {
-                spnego::resp(Some(State::Incomplete), Some(NTLMSSP), Some(challenge), None)
+            Framing::Spnego { is_named, .. } => {
+                let mechanism = (!is_named).then_some(NTLMSSP);
+                spnego::resp(Some(State::Incomplete), mechanism, Some(challenge), None)
             }
         };
         self.progress = Progress::Authenticate(framing, exchange);
@@ -165,7 +169,7 @@ fn finish<C: Crypto>(
             let Verdict { account, session_key, .. } = exchange.judge(crypto, token, lookup)?;
             return Ok(Login { account, session_key, token: Vec::new() });
         }
-        Framing::Spnego { list, is_mic_required } => (list, *is_mic_required),
+        Framing::Spnego { list, is_mic_required, .. } => (list, *is_mic_required),
     };
     let resp = Resp::parse(token)?;
     let verdict = exchange.judge(crypto, resp.token.ok_or(Reason::OutOfOrder)?, lookup)?;

@@ -7,7 +7,7 @@
 
 use super::Interface;
 use super::limits::{CONTEXTS_MAX, FRAGMENT_BYTES_MAX};
-use super::rpc::{Flags, Header, Kind};
+use super::rpc::{Fault, Flags, Header, Kind};
 use crate::le::{Reader, Truncated, align, put};
 use alloc::vec::Vec;
 
@@ -82,11 +82,13 @@ impl Bind {
         Ok(Some(Self { fragment, group, contexts }))
     }
 
-    /// Adds the contexts of `interface` to those `accepted`, and appends the answer.
+    /// Adds the contexts of `interface` to those `accepted`, and appends the answer. No fragment
+    /// that the pipe sends has more than `sends` bytes.
     pub(super) fn encode_answer(
         &self,
         header: &Header,
         interface: Interface,
+        sends: u16,
         accepted: &mut Vec<u16>,
         out: &mut Vec<u8>,
     ) {
@@ -94,7 +96,7 @@ impl Bind {
         let kind = if first { Kind::BIND_ACK } else { Kind::ALTER_CONTEXT_RESPONSE };
         Header::begin(kind, Flags::FIRST | Flags::LAST, header.call, out);
         // An association that groups several connections has no meaning here; it has a number.
-        put!(out; FRAGMENT_BYTES_MAX, FRAGMENT_BYTES_MAX, self.group.max(1));
+        put!(out; sends, FRAGMENT_BYTES_MAX, self.group.max(1));
         let name = if first { interface.name() } else { "" };
         address(name, out);
         align(out, 0, 4);
@@ -141,8 +143,12 @@ fn address(name: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends the refusal of a bind as a whole: it asks for security within RPC, or for more contexts
-/// than there may be.
+/// than there may be. The refusal of further contexts is a fault (C706 §12.6.4.1, §12.6.4.2).
 pub(super) fn encode_refusal(header: &Header, out: &mut Vec<u8>) {
+    if header.kind == Kind::ALTER_CONTEXT {
+        out.extend_from_slice(&Fault::PROTOCOL.encode(header.call, 0));
+        return;
+    }
     let reason = if header.security == 0 { NO_ROOM } else { NO_SECURITY };
     Header::begin(Kind::BIND_NAK, Flags::FIRST | Flags::LAST, header.call, out);
     // One version is spoken, 5.0.

@@ -246,7 +246,7 @@ impl Pipe {
             self.fragment = bind.fragment.clamp(FRAGMENT_BYTES_LEAST, FRAGMENT_BYTES_MAX);
         }
         let mut out = Vec::new();
-        bind.encode_answer(header, self.interface, &mut accepted, &mut out);
+        bind.encode_answer(header, self.interface, self.fragment, &mut accepted, &mut out);
         self.contexts = Some(accepted);
         self.output.push_back(out);
         Ok(())

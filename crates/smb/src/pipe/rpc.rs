@@ -154,6 +154,8 @@ impl Fault {
     pub(super) const UNKNOWN_OPERATION: Self = Self(0x1C01_0002);
     /// The context is none that was accepted (nca_s_unk_if).
     pub(super) const UNKNOWN_INTERFACE: Self = Self(0x1C01_0003);
+    /// The request is not as the protocol has it (nca_s_proto_error).
+    pub(super) const PROTOCOL: Self = Self(0x1C01_000B);
     /// The input is not that of the operation (RPC_X_BAD_STUB_DATA).
     pub(super) const BAD_INPUT: Self = Self(0x0000_06F7);
 

@@ -253,6 +253,24 @@ fn security_and_too_many_contexts_refuse_a_bind_as_a_whole() {
 }
 
 #[test]
+fn a_bind_is_told_what_the_pipe_sends_and_takes() {
+    let mut pipe = Pipe::new(Interface::Srvsvc);
+    pipe.write(&fragment(11, 3, 1, &bind_body(2000, &[(0, SRVSVC, NDR)])), &HOST).unwrap();
+    let (answer, _) = pipe.read(1024).unwrap();
+    assert_eq!(answer[16..20], [0xD0, 7, 0xB8, 0x10], "2,000 and 4,280");
+}
+
+#[test]
+fn further_contexts_that_are_refused_get_a_fault() {
+    let mut pipe = bound(Interface::Srvsvc);
+    let mut secured = fragment(14, 3, 3, &bind_body(4280, &[(5, SRVSVC, NDR)]));
+    secured[10] = 8;
+    for bytes in [secured, fragment(14, 3, 3, &bind_body(4280, &[(5, SRVSVC, NDR); 17]))] {
+        assert_eq!(fault(&mut pipe, &bytes), 0x1C01_000B);
+    }
+}
+
+#[test]
 fn a_pipe_has_room_for_a_few_contexts() {
     let mut pipe = bound(Interface::Srvsvc);
     for round in 0..3_u16 {
