@@ -23,9 +23,6 @@ const NEXT_COMMAND_AT: usize = 20;
 /// Alignment of the messages of a chain.
 const ALIGNMENT: usize = 8;
 
-/// The most bytes that come in front of the body of a response.
-pub const FRONT_BYTES_MAX: usize = front_bytes(true) + HEADER_BYTES;
-
 /// Begins a response in `buffer`, whose content is dropped: makes room for all that comes in front
 /// of the body, in a frame that will be `sealed` or not.
 #[must_use]
@@ -85,8 +82,12 @@ pub fn finish<C: Crypto>(
             frame.extend_from_slice(bytes.get(front..).unwrap_or(&[]));
             at
         };
-        if responses.peek().is_some() {
+        let is_last = responses.peek().is_none();
+        // The last response of a chain is padded too (MS-SMB2 §3.3.4.1.3).
+        if !is_last || at > front {
             align(&mut frame, at, ALIGNMENT);
+        }
+        if !is_last {
             let next = len_u32(frame.len().saturating_sub(at));
             patch(&mut frame, at.saturating_add(NEXT_COMMAND_AT), &next.to_le_bytes());
         }
