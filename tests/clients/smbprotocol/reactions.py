@@ -18,6 +18,14 @@ def answers(wire, payload, **options):
     """The same before a login."""
     try:
         wire.send(payload, **options)
+    except Closed:
+        return ["closed"]
+    return received(wire)
+
+
+def received(wire):
+    """The status of the next message before a login, or that the connection was closed."""
+    try:
         return [f.Reply(wire.receive()).status]
     except Closed:
         return ["closed"]
