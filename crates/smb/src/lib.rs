@@ -22,10 +22,11 @@ pub mod fscc;
 pub mod host;
 pub mod le;
 pub mod limits;
-pub mod names;
 pub mod open;
 pub mod ops;
 pub mod pipe;
 pub mod route;
 pub mod security;
 pub mod wire;
+
+pub use weir_smb_names as names;

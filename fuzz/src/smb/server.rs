@@ -9,6 +9,7 @@ use std::rc::Rc;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::testing::block_on;
 use weir_core::{Credentials, FsError, Name, SetAttr, Shared, Store as _};
+use weir_smb::crypto::TRANSFORM_BYTES;
 use weir_smb::host::Host as _;
 use weir_smb::ops::testing::{Reply, Running, TestHost, TestServer};
 use weir_smb::ops::{self, Context, Failure, Outcome, pipe};
@@ -45,7 +46,8 @@ const OPENS_MAX: usize = 5;
 /// Bytes of a response beside its payload that the server makes room for, with all that comes in
 /// front of the body.
 const RESPONSE_BYTES: usize = 512;
-const FRONT_BYTES: usize = weir_smb::frame::FRONT_BYTES_MAX;
+// The length of the frame, the transform header, and the header of the response.
+const FRONT_BYTES: usize = 4 + TRANSFORM_BYTES + HEADER_BYTES;
 
 /// The most bytes of the body of a response.
 const BODY_BYTES_MAX: usize = 1 << 20;

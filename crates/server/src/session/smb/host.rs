@@ -20,6 +20,7 @@ use weir_core::{Clock, ObjectKey, OpClass};
 use weir_qos::Cost;
 use weir_smb::host::{Host, RangeLock, Share, User, Volume};
 use weir_smb::open::{Open, OpenState, Place};
+use weir_smb::ops::refusal;
 use weir_smb::security::Identities;
 use weir_smb::wire::{FileId, Status};
 use weir_state::{
@@ -235,7 +236,7 @@ impl Host for SmbHost {
                 let act = move |tables: &mut Tables<Waiter>, _: &mut Vec<_>| {
                     tables.lock_open(now, id, span, mode, waiter)
                 };
-                match self.change(id, 1, act).await?.map_err(|refused| not_granted(&refused))? {
+                match self.change(id, 1, act).await?.map_err(|refused| refusal(&refused))? {
                     OpenLocked::Granted => None,
                     OpenLocked::Waits(number) => Some((number, waited)),
                 }
@@ -246,7 +247,7 @@ impl Host for SmbHost {
                 let act = move |tables: &mut Tables<Waiter>, _: &mut Vec<_>| {
                     tables.lock_all(now, id, &locks)
                 };
-                self.change(id, named, act).await?.map_err(|refused| not_granted(&refused))?;
+                self.change(id, named, act).await?.map_err(|refused| refusal(&refused))?;
                 None
             }
         };
@@ -322,21 +323,5 @@ pub(super) struct SmbPermit(Permit);
 impl weir_smb::host::Permit for SmbPermit {
     fn end(self, moved: u64, ok: bool) {
         self.0.end(moved, ok);
-    }
-}
-
-/// The status of a lock that is not given. A grace period is over soon: the client tries again.
-fn not_granted(refused: &Refused) -> Status {
-    match refused {
-        Refused::Full(_) => Status::INSUFFICIENT_RESOURCES,
-        Refused::Closed => Status::FILE_CLOSED,
-        Refused::NoVolume => Status::NETWORK_NAME_DELETED,
-        Refused::Held(_)
-        | Refused::Shared
-        | Refused::Sharing
-        | Refused::DeletePending
-        | Refused::Grace
-        | Refused::NoReclaim
-        | Refused::Deadlock => Status::LOCK_NOT_GRANTED,
     }
 }

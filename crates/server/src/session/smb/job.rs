@@ -100,18 +100,6 @@ pub(super) fn error_body(bytes: Vec<u8>, sealed: bool, status: Status, data: &[u
 }
 
 impl SmbJob {
-    pub(super) fn header(&self) -> Header {
-        self.element.header
-    }
-
-    pub(super) fn sealed(&self) -> Option<&Arc<UserSession>> {
-        self.sealed.as_ref()
-    }
-
-    pub(super) fn pending(&self) -> &Arc<Pending> {
-        &self.pending
-    }
-
     /// False if the client has cancelled the request while it waited at its gate, and has its
     /// answer.
     pub(in super::super) fn begin(&self) -> bool {

@@ -131,7 +131,8 @@ impl SmbSession {
 
     /// See [`super::Session::waits`].
     pub(super) fn waits(&mut self, job: &SmbJob, now: Mono) {
-        self.pending.add(job.header(), job.sealed().cloned(), job.pending(), true, now);
+        let (header, sealed) = (job.element.header, job.sealed.clone());
+        self.pending.add(header, sealed, &job.pending, true, now);
     }
 
     /// See [`super::Session::under_way`].

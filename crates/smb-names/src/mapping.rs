@@ -259,7 +259,7 @@ pub(super) mod tests {
     }
 
     /// Any name of a store, with many characters that the mapping is about.
-    pub(in crate::names) fn store_name() -> impl Strategy<Value = Vec<u8>> {
+    pub(crate) fn store_name() -> impl Strategy<Value = Vec<u8>> {
         let letters = "[\u{EF7E}-\u{EF82}\u{F000}-\u{F002}\u{F01E}-\u{F02A}.: a\\\\\u{1}é😀]{1,20}";
         let bytes = prop_oneof![
             proptest::collection::vec(any::<u8>(), 1..40),

@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use weir_smb::names::Pattern;
+use weir_smb_names::Pattern;
 
 fn page(criterion: &mut Criterion) {
     let long: Vec<String> =

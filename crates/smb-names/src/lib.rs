@@ -10,6 +10,11 @@
 //!
 //! Not here: the search for a name without regard to case in a directory, which belongs to whoever
 //! knows the directory.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+
+extern crate alloc;
 
 mod limits;
 mod mapping;
