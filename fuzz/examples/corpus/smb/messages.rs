@@ -190,7 +190,8 @@ fn descriptors() -> Result<()> {
                 allow(Sid::EVERYONE, 0x0012_0089, 3),
             ]),
         ),
-        ("mode", Dacl::List(vec![allow(Sid::nfs_mode(0o640), 0, 0)])),
+        // A mode in the form of NFS servers on Windows.
+        ("mode", Dacl::List(vec![allow(Sid::new(5, &[88, 3, 0o640]).unwrap(), 0, 0)])),
         ("deny", Dacl::List(vec![Ace { kind: AceKind::Deny, ..allow(Sid::EVERYONE, 2, 0) }])),
     ];
     for (name, dacl) in lists {
