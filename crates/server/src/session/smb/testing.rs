@@ -20,6 +20,7 @@ use weir_core::testing::block_on;
 use weir_core::{Credentials, SetAttr, Store};
 use weir_crypto::Provider;
 use weir_smb::auth::{Account, Initiator, nt_hash};
+use weir_smb::crypto::{Derivation, Preauth, Role, SigningAlgorithm, SigningKey};
 use weir_smb::wire::{
     AccessMask, Capabilities, Chain, ChainWriter, Channel, CloseFlags, CloseRequest, Command,
     ControlCode, CreateContexts, CreateDisposition, CreateOptions, CreateRequest, CreateResponse,
@@ -365,18 +366,24 @@ impl Told {
     }
 }
 
-/// A client on one connection.
+/// A client on one connection. It signs what has to be signed: TREE_CONNECT (MS-SMB2 §3.3.5.7).
 pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     next_id: u64,
     session: u64,
     tree: u32,
+    /// The messages of NEGOTIATE.
+    preauth: Preauth,
+    /// The last frame that was sent, without its length.
+    sent: Vec<u8>,
+    key: Option<SigningKey<Provider>>,
 }
 
 impl Client {
     /// A client on a connection of which nothing was used yet.
-    pub(crate) const fn over(socket: TcpStream) -> Self {
-        Self { socket, next_id: 0, session: 0, tree: 0 }
+    pub(crate) fn over(socket: TcpStream) -> Self {
+        let (preauth, sent) = (Preauth::new(), Vec::new());
+        Self { socket, next_id: 0, session: 0, tree: 0, preauth, sent, key: None }
     }
 
     /// Sends the requests in one frame. Gives the id of the first message.
@@ -387,6 +394,7 @@ impl Client {
         for ask in asks {
             let mut flags = HeaderFlags::empty();
             flags.set(HeaderFlags::RELATED, ask.related);
+            flags.set(HeaderFlags::SIGNED, ask.command == Command::TreeConnect);
             let header = Header {
                 credit_charge: ask.charge,
                 status: Status::SUCCESS,
@@ -406,7 +414,11 @@ impl Client {
         writer.finish(&mut frame);
         let length = u32::try_from(frame.len() - 4).unwrap();
         frame[..4].copy_from_slice(&length.to_be_bytes());
+        if let ([Ask { command: Command::TreeConnect, .. }], Some(key)) = (asks, &self.key) {
+            key.sign(&mut frame[4..]).unwrap();
+        }
         self.socket.write_all(&frame).unwrap();
+        self.sent = frame.split_off(4);
         first
     }
 
@@ -454,7 +466,10 @@ impl Client {
 
     /// Negotiates, and logs the user in.
     pub(crate) fn log_in(&mut self) {
-        assert_eq!(self.ask(Ask::negotiate()).status(), Status::SUCCESS);
+        let told = self.ask(Ask::negotiate());
+        assert_eq!(told.status(), Status::SUCCESS);
+        self.preauth.update(&Provider, &self.sent);
+        self.preauth.update(&Provider, &told.message);
         self.send_proof(PASSWORD);
         assert_eq!(self.receive().status(), Status::SUCCESS);
     }
@@ -469,11 +484,18 @@ impl Client {
         };
         let initiator = Initiator::new(account, nt_hash(&Provider, password), true);
         self.send_token(&initiator.first());
+        let mut preauth = self.preauth.clone();
+        preauth.update(&Provider, &self.sent);
         let told = self.receive();
+        preauth.update(&Provider, &told.message);
         assert_eq!(told.status(), Status::MORE_PROCESSING_REQUIRED);
         self.session = told.header.session_id;
         let challenge = SessionSetupResponse::decode(&told.message).unwrap().token;
-        self.send_token(initiator.prove(&Provider, challenge).unwrap().token());
+        let proven = initiator.prove(&Provider, challenge).unwrap();
+        self.send_token(proven.token());
+        preauth.update(&Provider, &self.sent);
+        let keys = Derivation::new(&Provider, &proven.session_key(), &preauth);
+        self.key = Some(keys.signing(SigningAlgorithm::AesCmac, Role::Client));
     }
 
     fn send_token(&mut self, token: &[u8]) {
