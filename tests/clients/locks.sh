@@ -55,21 +55,21 @@ on() {
 }
 
 # hold NAME LABEL HOW KIND START LENGTH: starts a process that asks for a lock on `file`.
-hold() { on "$1" "nohup $work/share/locker file $3 $4 $5 $6 >/tmp/$2 2>&1 & echo \$! >/tmp/$2.pid"; }
+hold() { on "$1" "nohup $work/share/locker file $3 $4 $5 $6 >/run/$2 2>&1 & echo \$! >/run/$2.pid"; }
 
 # says NAME LABEL WORDS [SECONDS]: that process says so, in time, and nothing else before.
-says() { on "$1" "for _ in \$(seq $((${4:-60} * 10))); do [ -s /tmp/$2 ] && break; sleep 0.1; done; cat /tmp/$2; grep -qx '$3' /tmp/$2"; }
+says() { on "$1" "for _ in \$(seq $((${4:-60} * 10))); do [ -s /run/$2 ] && break; sleep 0.1; done; cat /run/$2; grep -qx '$3' /run/$2"; }
 
 # silent NAME LABEL: that process has said nothing yet.
-silent() { on "$1" "! [ -s /tmp/$2 ] && kill -0 \$(cat /tmp/$2.pid)"; }
+silent() { on "$1" "! [ -s /run/$2 ] && kill -0 \$(cat /run/$2.pid)"; }
 
-drop() { on "$1" "kill \$(cat /tmp/$2.pid)"; }
+drop() { on "$1" "kill \$(cat /run/$2.pid)"; }
 
 # asks NAME WORDS HOW KIND START LENGTH: a process asks, says so, and ends.
 asks() {
     local words
-    words=$(on "$1" "rm -f /tmp/ask; $work/share/locker file $3 $4 $5 $6 >/tmp/ask & for _ in \$(seq 900); do [ -s /tmp/ask ] && break; sleep 0.1; done
-        kill \$! 2>/dev/null; cat /tmp/ask")
+    words=$(on "$1" "rm -f /run/ask; $work/share/locker file $3 $4 $5 $6 >/run/ask & for _ in \$(seq 900); do [ -s /run/ask ] && break; sleep 0.1; done
+        kill \$! 2>/dev/null; cat /run/ask")
     echo "$1 was told: $words"
     [ "$words" = "$2" ]
 }
@@ -122,8 +122,8 @@ cancelled() {
 }
 
 whole_file_locks() {
-    on one 'nohup flock file2 sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/flock.pid' &&
-        on two 'for _ in $(seq 600); do flock -n file2 true || exit 0; sleep 0.1; done; exit 1' && on one 'kill $(cat /tmp/flock.pid); pkill -x sleep; true' && on two 'flock -w 60 file2 true'
+    on one 'nohup flock file2 sleep 1000 >/dev/null 2>&1 & echo $! >/run/flock.pid' &&
+        on two 'for _ in $(seq 600); do flock -n file2 true || exit 0; sleep 0.1; done; exit 1' && on one 'kill $(cat /run/flock.pid); pkill -x sleep; true' && on two 'flock -w 60 file2 true'
 }
 
 client_crash() {
@@ -139,7 +139,7 @@ server_crash() {
 }
 
 goes_on() {
-    becomes weir_lock_grace 0 && on one 'kill -0 $(cat /tmp/e.pid)' && silent two f && asks two refused try write 5 1 &&
+    becomes weir_lock_grace 0 && on one 'kill -0 $(cat /run/e.pid)' && silent two f && asks two refused try write 5 1 &&
         drop one e && says two f locked && drop two f && becomes weir_locks_held 0
 }
 
