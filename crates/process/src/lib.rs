@@ -1,4 +1,4 @@
-//! The server's process towards the system: the privileges that it gives up ([`confine`]), its
+//! The server's process towards the system: the privileges that it gives up ([`confine()`]), its
 //! notices to the service manager ([`ServiceManager`]), and the groups of users according to the
 //! machine ([`GroupDirectory`]).
 //!

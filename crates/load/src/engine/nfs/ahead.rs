@@ -1,7 +1,7 @@
 //! Many calls ahead on one connection: a window of them in flight, replies in any order.
 //!
 //! For what comes before and after the measured interval. The load itself has its own engine
-//! ([`super::worker`]), where a server that wants time has failed the operation.
+//! ([`super::super::net`]), where a server that wants time has failed the operation.
 
 use super::session::{Session, malformed, wants_time};
 use crate::control::Control;
