@@ -64,7 +64,7 @@ usage: ## usage against a model, 10 million random operations each on ext4 and X
 	WEIR_USAGE_OPERATIONS=10000000 cargo test --release -p weir-store --test store -- usage::exact --nocapture
 
 hostile: ## what hostile clients do to gates and verdicts, HOSTILE_CASES histories in virtual time
-	WEIR_HOSTILE_CASES=$(HOSTILE_CASES) cargo test --release --locked -p weir-server --lib -- gate::hostile --nocapture
+	WEIR_HOSTILE_CASES=$(HOSTILE_CASES) cargo test --release --locked -p weir-server --lib -- engine::hostile --nocapture
 
 fuzz: ## every fuzz target, or those of FUZZ_TARGETS=, for FUZZ_SECONDS each, FUZZ_JOBS at the same time (docs/fuzz.md)
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS:%=--target %) --jobs $(FUZZ_JOBS) --out $(FUZZ_OUT)

@@ -1,10 +1,12 @@
 //! Every bound of the data plane, with what happens when it is reached.
 //!
-//! Not here: bounds that are configured, on connections and on the memory of waiting requests
-//! (`parked_total_mib`). Beyond the latter a request that would have to wait is answered "busy".
+//! Not here: the bounds of gates, which are `weir-gate`'s, and bounds that are configured, on
+//! connections and on the memory of waiting requests (`parked_total_mib`). Beyond the latter a
+//! request that would have to wait is answered "busy".
 
 use std::time::Duration;
 use weir_core::limits::IO_BYTES_MAX;
+pub(crate) use weir_gate::limits::REPLY_BYTES_MAX;
 
 /// Connections beyond the bound while those that are to make room have not closed. Beyond:
 /// newcomers are closed.
@@ -106,10 +108,6 @@ pub(crate) const IN_FLIGHT_MAX: usize = 512;
 /// gone. Beyond: its connections are not read, and none of its requests at a gate goes.
 pub(crate) const TASKS_ORIGIN_MAX: usize = 16_384;
 
-/// Bytes that the requests in flight and the unsent replies of one connection hold. Beyond: it is
-/// not read, and its requests stay at their gates.
-pub(crate) const REPLY_BYTES_MAX: usize = 4 << 20;
-
 /// Bytes of requests in flight and of unsent replies over all connections of one origin on one
 /// worker, closed ones included. Beyond: each of its connections gets one request at a time, and
 /// connections whose peers take no replies for [`CROWDED_SECONDS`] are closed.
@@ -136,30 +134,8 @@ pub(crate) const UNSENT_BYTES_MAX: usize = 512 << 10;
 /// Replies handed to the kernel in one call.
 pub(crate) const SEND_SLICES_MAX: usize = 256;
 
-/// Parked memory of one volume: at least this, whatever its rate.
-pub(crate) const PARKED_VOLUME_MIN: u64 = 16 << 20;
-
-/// Upper bound on the parked memory of one volume, whatever its rate. Beyond: connections of
-/// clients that have an equal part of it or more are not read; a client with less goes on up to
-/// that part.
-pub(crate) const PARKED_VOLUME_MAX: u64 = 64 << 20;
-
-/// Parked memory of one volume is otherwise what its tightest limit moves in this many seconds.
-pub(crate) const PARKED_SECONDS: u64 = 20;
-
-/// Bytes that a limit of operations counts for each operation: as much as custom pools have for
-/// one.
-pub(crate) const PARKED_OPERATION_BYTES: u64 = 64 << 10;
-
 /// Parked memory of one origin on one worker, all volumes. Beyond: its connections are not read.
 pub(crate) const PARKED_BYTES_ORIGIN_MAX: usize = 128 << 20;
-
-/// Parked memory that each client of a volume may have while all volumes together have more than
-/// they may (`parked_total_mib`). Beyond: its connections are not read.
-pub(crate) const PARKED_CLIENT_MIN: u64 = 1 << 20;
-
-/// Memory of one waiting request beside its record, in bytes.
-pub(crate) const PARKED_OVERHEAD: usize = 512;
 
 /// Seconds that unacknowledged data may stay unacknowledged before the connection is closed: the
 /// bound on a peer that stops reading or vanishes.
@@ -293,7 +269,5 @@ pub(crate) const CREDITS_UNDER_PRESSURE: u64 = 16;
 
 const _: () = assert!(OUTGOING_MAX >= NOTICES_MAX);
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
-const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);
-const _: () = assert!(REPLY_BYTES_MAX > 2 * IO_BYTES_MAX as usize);
 const _: () = assert!(REPLY_BYTES_ORIGIN_MAX + REPLY_BYTES_ORIGIN_CROWDED < REPLY_BYTES_WORKER_MAX);
 const _: () = assert!(LENT_BYTES_ORIGIN_MAX + LENT_BYTES_ORIGIN_CROWDED < LENT_BYTES_WORKER_MAX);

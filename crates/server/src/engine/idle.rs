@@ -48,11 +48,11 @@ mod tests {
     use super::super::stats::{Done, Stages};
     use super::super::testing::served;
     use super::*;
-    use crate::gate::{Gate, ParkedTotal};
     use crate::op_name::OpName;
     use weir_core::store::CreateHow;
     use weir_core::testing::block_on;
     use weir_core::{Credentials, Mono, Name, OpClass, SetAttr, Store, VolumeId};
+    use weir_gate::{Gate, ParkedTotal};
     use weir_qos::{BytesPerSecond, Cost, Limits};
 
     #[test]

@@ -5,6 +5,8 @@
 mod counters;
 pub(crate) mod credits;
 mod histograms;
+#[cfg(test)]
+mod hostile;
 mod idle;
 mod mounts;
 mod opening;
@@ -29,7 +31,6 @@ pub(crate) use workers::Workers;
 
 use crate::admission::{Admission, Eviction};
 use crate::clock::SystemClock;
-use crate::gate::{ParkedTotal, PoolGate};
 use crate::inbox::Inbox;
 use crate::session::rpc::drc::Clients;
 use crate::session::rpc::nlm::Nlm;
@@ -46,6 +47,7 @@ use std::time::Duration;
 use weir_catalog::Snapshot;
 use weir_control::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use weir_core::{Clock, HandleKey, Origin, PoolId, VolumeId};
+use weir_gate::{ParkedTotal, PoolGate};
 use weir_process::GroupDirectory;
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};

@@ -5,7 +5,6 @@
 
 use super::stats::Stats;
 use super::{Engine, Served, ServedVolume};
-use crate::gate::Gate;
 use crate::session::{nfs_view, remember_calls};
 use crate::sync::{Arc, AtomicUsize, Ordering, lock};
 use std::collections::BTreeMap;
@@ -13,6 +12,7 @@ use std::thread::{Builder, scope};
 use weir_catalog::{Snapshot, Volume};
 use weir_control::plane::PlaneError;
 use weir_core::{Clock, PoolId};
+use weir_gate::Gate;
 use weir_store::{StoreControl, VolumeStore};
 
 /// Volumes that are opened at once: while some wait for the disk, others have the processors.

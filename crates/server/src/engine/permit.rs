@@ -9,10 +9,10 @@
 
 use super::stats::{Done, Stages};
 use super::{ServedVolume, is_judged};
-use crate::gate::{Charged, FileCharge};
 use crate::op_name::OpName;
 use crate::sync::Arc;
 use weir_core::{Clock, Mono, OpClass};
+use weir_gate::{Charged, FileCharge};
 use weir_qos::Cost;
 
 /// The operation for which a permit is asked.

@@ -3,7 +3,6 @@
 use super::stats::Stats;
 use super::{ServedVolume, Workers};
 use crate::clock::SystemClock;
-use crate::conn_id::ConnId;
 use crate::locks::LockDoor;
 use crate::op_name::OpName;
 use crate::session::rpc::drc::Fingerprints;
@@ -14,6 +13,7 @@ use std::path::Path;
 use weir_core::{
     Credentials, FileHandle, HandleKey, Mono, ObjectKey, OpClass, Rights, Shared, SnapshotId,
 };
+use weir_gate::ConnId;
 use weir_nfs::rpc::{Call, Credential};
 use weir_qos::{ClientKey, Cost};
 use weir_store::{Descriptors, Durability, Options, Pool, VolumeStore};

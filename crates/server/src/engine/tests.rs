@@ -2,10 +2,10 @@
 
 use super::testing::{request, served};
 use super::*;
-use crate::conn_id::ConnId;
-use crate::gate::{Gate, ParkedTotal, Queued};
 use crate::worker::{GateEntry, Request};
 use weir_core::{Mono, ObjectKey, OpClass, VolumeId};
+use weir_gate::ConnId;
+use weir_gate::{Gate, ParkedTotal, Queued};
 use weir_qos::{Ceiling, ClientKey, Cost};
 
 const MIB: u64 = 1 << 20;

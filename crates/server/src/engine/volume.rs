@@ -3,13 +3,13 @@
 use super::Workers;
 use super::stats::Stats;
 use crate::clock::SystemClock;
-use crate::gate::Charged;
 use crate::locks::VolumeFilters;
 use crate::session::{Locks, NfsView};
 use crate::sync::{Arc, AtomicU64};
 use crate::worker::VolumeGate;
 use weir_catalog::Volume;
 use weir_core::{Mono, ObjectKey, VolumeId};
+use weir_gate::Charged;
 use weir_qos::Cost;
 use weir_qos::verdict::Reading;
 use weir_store::{StoreControl, VolumeStore};

@@ -15,7 +15,6 @@ mod toy;
 
 pub(crate) use rpc::{NfsView, PeerExports, RpcJob, nfs_view, remember_calls};
 
-use crate::conn_id::ConnId;
 use crate::engine::{Engine, ServedVolume, View};
 use crate::locks::LockDoor;
 use crate::sync::Arc;
@@ -28,6 +27,7 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use weir_core::{Mono, ObjectKey, OpClass, Shared};
+use weir_gate::ConnId;
 use weir_qos::Cost;
 use weir_state::Grant;
 

@@ -8,8 +8,6 @@ use super::load::{ConnLoad, OriginLoad};
 use super::receive::{Received, Receiver, Taking};
 use super::send::SendQueue;
 use super::tally::Counted;
-use crate::conn_id::ConnId;
-use crate::gate::Room;
 use crate::session::Session;
 use crate::sync::Arc;
 use rustix::event::epoll::EventFlags;
@@ -19,6 +17,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, TcpStream};
 use std::rc::Rc;
 use weir_core::{Mono, VolumeId};
+use weir_gate::ConnId;
+use weir_gate::Room;
 
 /// One client connection of a worker.
 pub(super) struct Conn {

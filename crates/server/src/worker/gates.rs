@@ -2,11 +2,11 @@
 //! Not here: the decision which request goes, which is the gate's.
 
 use super::{Released, VolumeGate};
-use crate::gate::Stopped;
 use crate::sync::Arc;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use weir_core::Mono;
+use weir_gate::Stopped;
 
 /// A gate to poll at a time; ordered by that alone.
 struct Timer {

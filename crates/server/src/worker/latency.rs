@@ -55,9 +55,9 @@ impl Uncounted {
 mod tests {
     use super::*;
     use crate::engine::testing::served;
-    use crate::gate::ParkedTotal;
     use crate::worker::VolumeGate;
     use weir_core::VolumeId;
+    use weir_gate::ParkedTotal;
     use weir_qos::{BytesPerSecond, Limits};
 
     #[test]

@@ -38,18 +38,16 @@ pub(crate) use request::{GateEntry, Request};
 pub(crate) use tasks::{Tasks, give_way};
 
 /// The gate of one volume.
-pub(crate) type VolumeGate = crate::gate::Gate<GateEntry>;
+pub(crate) type VolumeGate = weir_gate::Gate<GateEntry>;
 
 /// An entry of a gate's queue that waits.
-type Ticket = crate::gate::Ticket<GateEntry>;
+type Ticket = weir_gate::Ticket<GateEntry>;
 
 /// An entry that its gate released.
-pub(crate) type Released = crate::gate::Released<GateEntry>;
+pub(crate) type Released = weir_gate::Released<GateEntry>;
 
 use crate::admission::{Eviction, Origin};
-use crate::conn_id::ConnId;
 use crate::engine::Engine;
-use crate::gate::Queued;
 use crate::inbox::Inbox;
 use crate::limits::{
     CROWDED_SECONDS, LINGER_SECONDS, PARTIAL_BYTES_ORIGIN_MAX, PARTIAL_BYTES_ORIGIN_MIN,
@@ -74,6 +72,8 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 use weir_core::{Clock, Mono};
+use weir_gate::ConnId;
+use weir_gate::Queued;
 
 const INBOX: u64 = u64::MAX;
 const EVENTS: usize = 256;

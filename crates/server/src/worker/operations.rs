@@ -11,14 +11,14 @@ use super::request::{Admitted, GateEntry, Pending, Preparing, Request};
 use super::state::WorkerState;
 use super::tally::Counted;
 use super::{Released, Ticket, VolumeGate};
-use crate::conn_id::ConnId;
 use crate::engine::{Ended, Permit, ServedVolume, Settled, is_judged};
-use crate::gate::Room;
 use crate::session::{Outcome, Preparation, Prepared, Start, Unanswered};
 use crate::sync::Arc;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use weir_gate::ConnId;
+use weir_gate::Room;
 
 /// The work that a closed connection left to be done.
 pub(super) type Rest = Pin<Box<dyn Future<Output = ()>>>;

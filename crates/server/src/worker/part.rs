@@ -5,9 +5,7 @@
 //! pass at once, the worker parks the [`Part`] like a request, with the same bounds. If its
 //! connection closes meanwhile, the operation gets [`NoPermit`].
 
-use crate::conn_id::ConnId;
 use crate::engine::{Asked, Permit, ServedVolume};
-use crate::gate::Charged;
 use crate::sync::{Arc, Mutex, lock};
 use std::cell::RefCell;
 use std::future::Future;
@@ -15,6 +13,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weir_core::{Clock, Mono, ObjectKey};
+use weir_gate::Charged;
+use weir_gate::ConnId;
 use weir_qos::{ClientKey, Cost};
 
 /// Why an operation gets no permit.

@@ -4,13 +4,13 @@ use super::io::IoGuard;
 use super::load::InFlight;
 use super::part::Part;
 use super::tally::Counted;
-use crate::conn_id::ConnId;
 use crate::engine::{Asked, Permit, ServedVolume};
-use crate::gate::{Charged, Queued};
 use crate::op_name::OpName;
 use crate::session::{Job, Unanswered};
 use crate::sync::Arc;
 use weir_core::{Mono, ObjectKey, OpClass};
+use weir_gate::ConnId;
+use weir_gate::{Charged, Queued};
 use weir_qos::{ClientKey, Cost};
 
 /// An operation on a volume that is not admitted yet.

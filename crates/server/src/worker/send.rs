@@ -211,9 +211,9 @@ mod tests {
     use super::super::testing::sockets;
     use super::*;
     use crate::engine::testing::served;
-    use crate::gate::{Gate, ParkedTotal};
     use std::io::Read;
     use weir_core::VolumeId;
+    use weir_gate::{Gate, ParkedTotal};
     use weir_qos::{BytesPerSecond, Limits};
 
     #[test]

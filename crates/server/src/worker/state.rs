@@ -17,7 +17,6 @@ use super::receive::Taking;
 use super::request::{Pending, Preparing};
 use super::tasks::Tasks;
 use super::{Close, Message};
-use crate::conn_id::ConnId;
 use crate::engine::{Engine, View};
 use crate::inbox::Inbox;
 use crate::limits::{
@@ -27,6 +26,7 @@ use crate::session::{Begun, Common, Cx, Operation, Preparation, Session};
 use crate::sync::Arc;
 use std::net::IpAddr;
 use weir_core::{Clock, Mono, Shared};
+use weir_gate::ConnId;
 
 /// One pass of the worker over everything that became ready.
 pub(super) struct Round {

@@ -24,7 +24,6 @@ pub(crate) use weir_nfs::rpc::{FrameError, RecentCredentials};
 pub(crate) use weir_nfs::v3::Served;
 
 use super::{Frame, ProtocolError};
-use crate::conn_id::ConnId;
 use crate::engine::{Engine, View};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::session::rpc::drc::{Clients, DrcClient, client_at};
@@ -32,6 +31,7 @@ use crate::sync::Arc;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use weir_core::{CallId, Clock, Groups, Mono, OpClass, VolumeId};
+use weir_gate::ConnId;
 use weir_nfs::rpc::{Credential, Deframer, Step};
 use weir_qos::ClientKey;
 use weir_store::StoreControl;
@@ -141,10 +141,10 @@ mod tests {
     use super::*;
     use crate::engine::ServedVolume;
     use crate::engine::testing::{request, served};
-    use crate::gate::ParkedTotal;
     use crate::session::Job;
     use crate::worker::VolumeGate;
     use weir_core::{ObjectKey, Shared};
+    use weir_gate::ParkedTotal;
     use weir_qos::{BytesPerSecond, Limits};
 
     fn lookup(volume: &Arc<ServedVolume>, last: u8) -> Box<RpcJob> {

@@ -1,12 +1,12 @@
 //! Locks of the protocol for tests, and the calls that the server makes when one is granted.
 
-use crate::conn_id::ConnId;
 use crate::engine::{ServedVolume, Workers};
 use crate::session::{Locks, Waiter, tell};
 use crate::sync::{Arc, Mutex, lock};
 use crate::worker::Message;
 use std::collections::BTreeSet;
 use weir_core::{Clock, ObjectKey, Origin};
+use weir_gate::ConnId;
 use weir_state::{Ask, Client, File, GrantId, Locked, Mode, Owner, Protocol, Range};
 
 /// The server's calls that the client has not answered.

@@ -26,7 +26,6 @@ pub(crate) use job::{ToyJob, ToyUnanswered};
 pub(crate) use locks::ToyWaiter;
 
 use super::{Begun, Cx, Frame, Job, ProtocolError};
-use crate::conn_id::ConnId;
 use crate::engine::Engine;
 use crate::op_name::OpName;
 use crate::sync::{Arc, Mutex, lock};
@@ -36,6 +35,7 @@ use job::Element;
 use locks::{Calls, ConnectionLocks};
 use std::net::IpAddr;
 use weir_core::{ObjectKey, Shared, VolumeId};
+use weir_gate::ConnId;
 use weir_qos::{ClientKey, Cost};
 use weir_state::GrantId;
 

@@ -3,9 +3,9 @@
 use super::clients::Register;
 use super::key::{CallKey, Fingerprints};
 use super::table::{Arrival, Calls, Place, Ticket, Waiters};
-use crate::conn_id::ConnId;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, Weak, lock};
 use weir_core::{CallId, Mono, VolumeId};
+use weir_gate::ConnId;
 use weir_qos::ClientKey;
 
 /// The connection of replies that an earlier process has sent. No connection has this number.

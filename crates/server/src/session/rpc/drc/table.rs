@@ -2,13 +2,13 @@
 //! argument.
 
 use super::key::{CallKey, Plain};
-use crate::conn_id::ConnId;
 use crate::limits::{
     CACHED_REPLIES_CLIENT_MAX, CACHED_REPLIES_KEPT, CACHED_REPLY_BYTES_MAX, WAITERS_MAX,
 };
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use weir_core::{Mono, VolumeId};
+use weir_gate::ConnId;
 
 /// The number of a request within its client; retransmissions of a call have different numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 use super::super::entry::Lookup;
 use super::super::key::CallKey;
 use super::*;
-use crate::conn_id::ConnId;
 use crate::limits::{CACHED_REPLIES_CLIENT_MAX, CACHED_REPLIES_KEPT};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Duration;
 use weir_core::{Shared, VolumeId};
+use weir_gate::ConnId;
 use weir_nfs::rpc::{Call, Credential};
 
 fn key(clients: &Clients, xid: u32) -> CallKey {

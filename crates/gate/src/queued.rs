@@ -5,7 +5,7 @@ use weir_core::ObjectKey;
 use weir_qos::{ClientKey, Cost};
 
 /// A request that can wait for the contract of its volume.
-pub(crate) trait Queued {
+pub trait Queued {
     /// The client, among which the shares are fair.
     fn client(&self) -> ClientKey;
 

@@ -4,8 +4,6 @@
 //! The worker's part is written out here in its simplest form: it starts what a gate releases,
 //! keeps the room of each connection, and sends replies as the client's socket takes them.
 
-use super::{Gate, ParkedTotal, PoolGate, Queued, Released, Room};
-use crate::conn_id::ConnId;
 use crate::engine::testing::{request, served};
 use crate::engine::{Asked, Ended, Permit, ServedVolume};
 use crate::limits::{REPLY_BYTES_MAX, UNSENT_BYTES_MAX};
@@ -16,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use weir_core::rng::step;
 use weir_core::{Mono, ObjectKey, OpClass, VolumeId};
+use weir_gate::{ConnId, Gate, ParkedTotal, PoolGate, Queued, Released, Room};
 use weir_qos::verdict::{Cause, Course, Reading, Verdict};
 use weir_qos::{Burst, BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, NEVER, Share};
 

@@ -3,9 +3,9 @@
 
 /// A connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnId {
+pub struct ConnId {
     /// The worker that owns it.
-    pub(crate) worker: usize,
+    pub worker: usize,
     /// Its number, unlike that of any other of the last four billion connections.
-    pub(crate) token: u64,
+    pub token: u64,
 }

@@ -9,7 +9,7 @@ use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_qos::{Limits, Meters, Share, Shares, Step, WaitQueue};
 
 /// The gate of a shared pool.
-pub(crate) struct PoolGate<T> {
+pub struct PoolGate<T> {
     pub(super) budget: Meters,
     /// Taken before the lock of any volume.
     pub(super) sharing: Mutex<Sharing<T>>,
@@ -42,18 +42,18 @@ impl<T> Sharing<T> {
 
 impl<T: Queued> PoolGate<T> {
     /// A pool without volumes.
-    pub(crate) fn new(budget: Limits) -> Self {
+    pub fn new(budget: Limits) -> Self {
         Self { budget: Meters::new(budget), sharing: Mutex::default(), poller: Poller::default() }
     }
 
     /// Puts another budget in force for the next decision. Poll it afterwards.
-    pub(crate) fn set_budget(&self, budget: Limits, now: Mono) {
+    pub fn set_budget(&self, budget: Limits, now: Mono) {
         let _sharing = lock(&self.sharing);
         self.budget.set(budget, now);
     }
 
     /// The worker that owns the pool's timer, and the gate of a volume by which to poll the pool.
-    pub(crate) fn door(&self) -> Option<(usize, Arc<Gate<T>>)> {
+    pub fn door(&self) -> Option<(usize, Arc<Gate<T>>)> {
         let gate = lock(&self.sharing).gates.values().find_map(Weak::upgrade)?;
         Some((self.poller.owner(), gate))
     }

@@ -48,23 +48,23 @@ impl Pinned {
 
 /// A connection that stopped reading because of a volume's bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stopped {
+pub struct Stopped {
     /// The connection.
-    pub(crate) connection: ConnId,
+    pub connection: ConnId,
     /// The client whose requests fill the memory.
     pub(super) client: ClientKey,
 }
 
 /// Memory pinned by waiting requests, all volumes together.
 #[derive(Debug)]
-pub(crate) struct ParkedTotal {
+pub struct ParkedTotal {
     bytes: AtomicU64,
     max: u64,
 }
 
 impl ParkedTotal {
     /// A total without parked memory, bounded by `max` bytes.
-    pub(crate) fn new(max: u64) -> Self {
+    pub fn new(max: u64) -> Self {
         Self { bytes: AtomicU64::new(0), max }
     }
 
@@ -88,7 +88,7 @@ impl ParkedTotal {
     }
 
     /// Bytes pinned now.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 }

@@ -1,25 +1,31 @@
-//! The gate of one volume: it admits requests under the volume's contract, and parks those that
+//! The gates of volumes: a gate admits requests under its volume's contract, and parks those that
 //! must wait.
 //!
 //! The arithmetic is in `weir-qos`: [`Meters`] on the fast path, [`WaitQueue`] for waiting
-//! requests. This module adds a lock, memory bounds, and the list of connections that stopped
+//! requests. This crate adds a lock, memory bounds, and the list of connections that stopped
 //! reading. It never sleeps: workers poll it when their timers fire. Volumes that share a budget
 //! are polled together, by the [`PoolGate`] of their pool.
+//!
+//! Not here: requests, of which a gate knows what [`Queued`] tells, and workers.
+#![forbid(unsafe_code)]
 
-#[cfg(test)]
-mod hostile;
+mod conn_id;
+pub mod limits;
 mod memory;
 mod poller;
 mod queued;
 mod room;
 mod shared;
+mod sync;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use memory::{ParkedTotal, Stopped};
-pub(crate) use queued::Queued;
-pub(crate) use room::Room;
-pub(crate) use shared::PoolGate;
+pub use conn_id::ConnId;
+pub use memory::{ParkedTotal, Stopped};
+pub use queued::Queued;
+pub use room::Room;
+pub use shared::PoolGate;
 
-use crate::conn_id::ConnId;
 use crate::limits::{
     PARKED_CLIENT_MIN, PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX,
     PARKED_VOLUME_MIN,
@@ -36,43 +42,45 @@ use weir_qos::{
 };
 
 /// The charge of a request, by its volume and its file.
-pub(crate) type Charged = weir_qos::Charged<ObjectKey>;
+pub type Charged = weir_qos::Charged<ObjectKey>;
 
 /// The charge of a file.
-pub(crate) type FileCharge = weir_qos::FileCharge<ObjectKey>;
+pub type FileCharge = weir_qos::FileCharge<ObjectKey>;
 
 /// A waiting request, and the memory that it pins.
-pub(crate) struct Ticket<T> {
+pub struct Ticket<T> {
     /// The request, detached from its receive buffer.
-    pub(crate) request: T,
+    pub request: T,
     /// Time at which the request began to wait.
-    pub(crate) since: Mono,
+    pub since: Mono,
     /// Bytes of memory it is accounted for.
-    pub(crate) pinned: u64,
+    pub pinned: u64,
     /// Bytes that the started request will hold; the gate reserves room for them before it releases
     /// the request.
-    pub(crate) holds: usize,
+    pub holds: usize,
     /// The room of its connection for replies; `None` for a part of a request that has its room.
     room: Option<Arc<Room>>,
 }
 
 /// A request that the gate released, and its charge.
-pub(crate) struct Released<T> {
-    pub(crate) ticket: Ticket<T>,
-    pub(crate) charged: Charged,
+pub struct Released<T> {
+    /// The request.
+    pub ticket: Ticket<T>,
+    /// Its charge.
+    pub charged: Charged,
     /// Time of the charge.
-    pub(crate) charged_at: Mono,
+    pub charged_at: Mono,
 }
 
 /// The result of parking a request.
-pub(crate) struct Parked {
+pub struct Parked {
     /// The request is the first in the queue, or goes before all others: poll the gate once all
     /// requests that arrived together are parked.
-    pub(crate) must_poll: bool,
+    pub must_poll: bool,
     /// Bytes of memory that the request is accounted for.
-    pub(crate) pinned: u64,
+    pub pinned: u64,
     /// A bound on parked memory is reached: the connection must stop reading.
-    pub(crate) full: bool,
+    pub full: bool,
 }
 
 struct Waiting<T> {
@@ -108,7 +116,7 @@ impl<T: Queued> Releases<'_, T> {
 }
 
 /// The gate of one volume.
-pub(crate) struct Gate<T> {
+pub struct Gate<T> {
     meters: Meters,
     waiting: Mutex<Waiting<T>>,
     parked: AtomicU64,
@@ -128,7 +136,7 @@ pub(crate) struct Gate<T> {
 
 impl<T: Queued> Gate<T> {
     /// The gate of the volume `id` with these limits.
-    pub(crate) fn new(id: VolumeId, limits: Limits, total: Arc<ParkedTotal>) -> Self {
+    pub fn new(id: VolumeId, limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
             id,
             pool: ArcSwapOption::empty(),
@@ -149,43 +157,43 @@ impl<T: Queued> Gate<T> {
     }
 
     /// The volume.
-    #[cfg(test)]
-    pub(crate) fn id(&self) -> VolumeId {
+    #[must_use]
+    pub fn id(&self) -> VolumeId {
         self.id
     }
 
     /// The limits in force.
-    pub(crate) fn limits(&self) -> Limits {
+    pub fn limits(&self) -> Limits {
         lock(&self.waiting).observed.limits()
     }
 
     /// The limits of the volume, and their guaranteed part.
-    pub(crate) fn entitled(&self) -> Entitled {
+    pub fn entitled(&self) -> Entitled {
         lock(&self.waiting).observed.entitled()
     }
 
     /// The remaining credits for bursts, if there are bursts.
-    pub(crate) fn credits(&self, now: Mono) -> Option<u64> {
+    pub fn credits(&self, now: Mono) -> Option<u64> {
         self.meters.credits(now)
     }
 
     /// Restores the credits that an earlier server saved.
-    pub(crate) fn set_credits(&self, credits: u64, now: Mono) {
+    pub fn set_credits(&self, credits: u64, now: Mono) {
         self.meters.set_credits(credits, now);
     }
 
     /// Bytes of memory that waiting requests pin.
-    pub(crate) fn parked(&self) -> u64 {
+    pub fn parked(&self) -> u64 {
         self.parked.load(Ordering::Relaxed)
     }
 
     /// The number of waiting requests.
-    pub(crate) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         lock(&self.waiting).queue.len()
     }
 
     /// Adds the gate's counters at the time of `reading` to it.
-    pub(crate) fn read(&self, reading: &mut Reading) {
+    pub fn read(&self, reading: &mut Reading) {
         let mut waiting = lock(&self.waiting);
         let now = reading.at;
         let Waiting { queue, observed, .. } = &mut *waiting;
@@ -196,7 +204,7 @@ impl<T: Queued> Gate<T> {
     }
 
     /// The worker that owns the timer of the gate, and is notified of changes of the contract.
-    pub(crate) fn timer_worker(&self) -> usize {
+    pub fn timer_worker(&self) -> usize {
         self.with_poller(Poller::owner)
     }
 
@@ -204,12 +212,12 @@ impl<T: Queued> Gate<T> {
     ///
     /// Under the lock: noted at a pool that the volume leaves meanwhile, or at the volume while it
     /// joins one, the timer would never fire there, and no later one would be set.
-    pub(crate) fn arm(&self, at: Mono) -> bool {
+    pub fn arm(&self, at: Mono) -> bool {
         self.locked(|member, _| member.poller().unwrap_or(&self.poller).arm(at))
     }
 
     /// Notes that the timer for `at` fired.
-    pub(crate) fn fired(&self, at: Mono) {
+    pub fn fired(&self, at: Mono) {
         self.with_poller(|poller| poller.fired(at));
     }
 
@@ -222,7 +230,7 @@ impl<T: Queued> Gate<T> {
     }
 
     /// Puts other limits in force for the next decision.
-    pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
+    pub fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no poll applies half of the change.
         self.locked(|member, waiting| {
             waiting.observed.set_limits(limits, now);
@@ -234,12 +242,12 @@ impl<T: Queued> Gate<T> {
     }
 
     /// The ceiling of each file, if there is one.
-    pub(crate) fn file_ceiling(&self) -> Option<Ceiling> {
+    pub fn file_ceiling(&self) -> Option<Ceiling> {
         lock(&self.waiting).queue.ceiling()
     }
 
     /// Puts another ceiling of files in force for the next decision, or none. Poll it afterwards.
-    pub(crate) fn set_file_ceiling(&self, ceiling: Option<Ceiling>, now: Mono) {
+    pub fn set_file_ceiling(&self, ceiling: Option<Ceiling>, now: Mono) {
         self.locked(|member, waiting| {
             waiting.queue.set_ceiling(ceiling, &self.meters, now);
             self.limits_files.store(ceiling.is_some(), Ordering::Relaxed);
@@ -250,7 +258,7 @@ impl<T: Queued> Gate<T> {
     /// Makes the volume share the budget of a pool from now on, or of none. Poll the pool
     /// afterwards, and the volume itself if the result is true, which means that it left a pool.
     /// Called by one thread at a time.
-    pub(crate) fn set_share(
+    pub fn set_share(
         self: &Arc<Self>,
         with: Option<(&Arc<PoolGate<T>>, Share)>,
         now: Mono,
@@ -307,7 +315,7 @@ impl<T: Queued> Gate<T> {
     /// whatever protocol. Operations other than READ, WRITE and COMMIT are charged where every
     /// operation counts.
     #[inline]
-    pub(crate) fn cost(&self, class: OpClass, bytes: u64) -> Cost {
+    pub fn cost(&self, class: OpClass, bytes: u64) -> Cost {
         match class {
             OpClass::Read | OpClass::Write => Cost::of(bytes),
             OpClass::Metadata if self.meters.counts_metadata() => Cost::of(0),
@@ -317,12 +325,7 @@ impl<T: Queued> Gate<T> {
 
     /// Admits a request of `cost` that reads or writes `file`, if it names one, and returns its
     /// charge; `None` if the limits are reached or other requests wait.
-    pub(crate) fn try_pass(
-        &self,
-        cost: Cost,
-        file: Option<&ObjectKey>,
-        now: Mono,
-    ) -> Option<Charged> {
+    pub fn try_pass(&self, cost: Cost, file: Option<&ObjectKey>, now: Mono) -> Option<Charged> {
         let limited = self.limits_files.load(Ordering::Relaxed);
         let Some(file) = file.filter(|_| limited) else {
             return self.pass(cost, now).map(|volume| Charged { volume, file: None });
@@ -347,7 +350,7 @@ impl<T: Queued> Gate<T> {
 
     /// Refunds the unused part of a charge that was made at `charged_at`. True if requests wait,
     /// which may go earlier now: poll the gate.
-    pub(crate) fn refund(&self, unused: Charged, charged_at: Mono, now: Mono) -> bool {
+    pub fn refund(&self, unused: Charged, charged_at: Mono, now: Mono) -> bool {
         let of_file = unused.file.is_some_and(|charge| self.refund_file(charge, now));
         self.refund_volume(unused.volume, charged_at, now) || of_file
     }
@@ -387,7 +390,7 @@ impl<T: Queued> Gate<T> {
 
     /// Whether a refused request, which is not parked, was charged for a moment, so that requests
     /// that were refused meanwhile may go earlier than they were told: poll the gate.
-    pub(crate) fn took_back(&self) -> bool {
+    pub fn took_back(&self) -> bool {
         let took_back = self.meters.took_back();
         if let Some(pool) = self.pool.load().as_ref().filter(|_| took_back) {
             pool.again(self.id);
@@ -399,12 +402,7 @@ impl<T: Queued> Gate<T> {
     ///
     /// # Errors
     /// Gives the request back if the requests of all volumes hold all the memory they may.
-    pub(crate) fn park(
-        &self,
-        mut request: T,
-        room: Option<Arc<Room>>,
-        now: Mono,
-    ) -> Result<Parked, T> {
+    pub fn park(&self, mut request: T, room: Option<Arc<Room>>, now: Mono) -> Result<Parked, T> {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
         if !self.total.try_add(pinned) {
@@ -444,7 +442,7 @@ impl<T: Queued> Gate<T> {
 
     /// Resumes a connection that has room for replies again. True if its requests were stalled:
     /// poll the gate.
-    pub(crate) fn resume_connection(&self, connection: ConnId, now: Mono) -> bool {
+    pub fn resume_connection(&self, connection: ConnId, now: Mono) -> bool {
         self.locked(|mut member, waiting| {
             waiting.observed.until(now, &waiting.queue);
             let resumed = waiting.queue.resume(&self.meters, connection.token);
@@ -459,7 +457,7 @@ impl<T: Queued> Gate<T> {
 
     /// Releases all requests that may go now, including those of other volumes with which this one
     /// shares a budget; returns the time of the next poll, if requests still wait.
-    pub(crate) fn poll(
+    pub fn poll(
         &self,
         now: Mono,
         released: &mut Vec<Released<T>>,
@@ -507,7 +505,7 @@ impl<T: Queued> Gate<T> {
     }
 
     /// Cancels the waiting requests of a connection that is closed.
-    pub(crate) fn cancel(&self, connection: ConnId, now: Mono, resumed: &mut Vec<Stopped>) {
+    pub fn cancel(&self, connection: ConnId, now: Mono, resumed: &mut Vec<Stopped>) {
         self.locked(|mut member, waiting| {
             waiting.observed.until(now, &waiting.queue);
             waiting.stopped.retain(|stopped| stopped.connection != connection);
@@ -604,82 +602,4 @@ fn parked_max(limits: Limits) -> u64 {
     let operations = |iops: Iops| iops.0.saturating_mul(PARKED_OPERATION_BYTES);
     let rate = limits.iops.map_or(limits.rate.0, |iops| operations(iops).min(limits.rate.0));
     rate.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::worker::GateEntry;
-    use weir_qos::{BytesPerSecond, Queue};
-
-    #[test]
-    fn what_may_be_parked_follows_the_tightest_limit() {
-        let limits = |mib, iops| Limits { iops, ..Limits::of(BytesPerSecond::from_mib(mib)) };
-        let mib = |mib, iops: Option<u64>| parked_max(limits(mib, iops.map(Iops))) >> 20;
-        assert_eq!([mib(1, None), mib(2, None), mib(1000, None)], [20, 40, 64]);
-        assert_eq!([mib(1000, Some(16)), mib(1000, Some(32)), mib(1000, Some(1))], [20, 40, 16]);
-        assert_eq!([mib(1, Some(1_000_000)), mib(0, Some(7))], [20, 16]);
-    }
-
-    #[test]
-    fn what_is_given_back_lets_a_volume_of_a_shared_pool_go_sooner() {
-        let (now, rate) = (Mono(1), Limits::of(BytesPerSecond::from_mib(1)));
-        let gate = Gate::<GateEntry>::new(VolumeId(7), rate, Arc::new(ParkedTotal::new(0)));
-        let pool = Arc::new(PoolGate::new(rate));
-        lock(&pool.sharing).shares.set(7, Share::default());
-        gate.meters.set_shared(true);
-        gate.pool.store(Some(Arc::clone(&pool)));
-        // Something waits, and the volume's own limit holds it back for long.
-        Queue::new().push(&gate.meters, ClientKey(1), 1, Cost::of(1), ());
-        let asked = |step| {
-            let mut asked = 0;
-            lock(&pool.sharing).shares.poll(&pool.budget, now, |_| {
-                asked += 1;
-                step
-            });
-            asked
-        };
-        lock(&pool.sharing).shares.wake(&pool.budget, 7);
-        assert_eq!(asked(Step::Held(Mono(u64::MAX))), 1);
-        assert_eq!(asked(Step::Nothing), 0);
-        assert!(gate.refund(Charged { volume: Cost::of(1), file: None }, now, now));
-        assert_eq!(asked(Step::Nothing), 1);
-    }
-
-    #[test]
-    fn waiting_requests_of_all_volumes_never_hold_more_than_the_bound() {
-        use crate::engine::testing::{request, served};
-        let directory = tempfile::tempdir().unwrap();
-        let total = Arc::new(ParkedTotal::new(16 << 20));
-        let limits = Limits::of(BytesPerSecond::from_mib(1));
-        let volume = |id| {
-            let gate = Gate::new(VolumeId(id), limits, Arc::clone(&total));
-            Arc::new(served(&directory.path().join(id.to_string()), gate))
-        };
-        let (now, key) = (Mono::from_secs(1), ObjectKey::new(&[1]).unwrap());
-        let park = |volume: &Arc<_>| {
-            let request = request(volume, OpClass::Write, key, 1 << 20);
-            volume.gate.park(request.into(), None, now).is_ok()
-        };
-        let (one, other) = (volume(1), volume(2));
-        assert_eq!((0..20).filter(|_| park(&one)).count(), 15, "of a MiB and a little each");
-        assert!(!park(&other) && total.bytes() <= 16 << 20);
-        let connection = ConnId { worker: 0, token: 1 };
-        one.gate.cancel(connection, now, &mut Vec::new());
-        assert_eq!(total.bytes(), 0);
-        assert!(park(&other));
-        other.gate.cancel(connection, now, &mut Vec::new());
-    }
-
-    #[test]
-    fn a_request_that_is_refused_and_dropped_says_so_if_it_was_charged() {
-        let limits = Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond::from_mib(1)) };
-        let gate = Gate::<GateEntry>::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));
-        // Late enough for the meter of bytes to have its catch-up.
-        let now = Mono::from_secs(1);
-        assert!(gate.try_pass(Cost::of(1), None, now).is_some());
-        assert!(!gate.took_back());
-        assert!(gate.try_pass(Cost::of(1), None, now).is_none(), "one operation a second");
-        assert!(gate.took_back() && !gate.took_back());
-    }
 }

@@ -10,7 +10,7 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// The room of one connection for replies.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub struct Room {
     /// Whether the connection can take replies, as its worker says.
     open: AtomicBool,
     /// Bytes of released requests that the worker has not started yet.
@@ -32,7 +32,7 @@ impl Room {
     ///
     /// Sequentially consistent like the rest: either the worker sees that room was refused, or the
     /// second try here sees what the worker changed.
-    pub(crate) fn take(&self, bytes: usize) -> bool {
+    pub fn take(&self, bytes: usize) -> bool {
         if self.try_take(bytes) {
             return true;
         }
@@ -50,18 +50,18 @@ impl Room {
     }
 
     /// Counts out a released request that has arrived at the worker.
-    pub(crate) fn arrived(&self, bytes: usize) {
+    pub fn arrived(&self, bytes: usize) {
         self.coming.fetch_sub(bytes, Ordering::SeqCst);
     }
 
     /// Says whether the connection can take replies.
-    pub(crate) fn set_open(&self, open: bool) {
+    pub fn set_open(&self, open: bool) {
         self.open.store(open, Ordering::SeqCst);
     }
 
     /// Whether a gate found no room since this was last asked. To be asked after every change that
     /// makes some: requests of the connection may be stalled at gates.
-    pub(crate) fn was_refused(&self) -> bool {
+    pub fn was_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed) && self.refused.swap(false, Ordering::SeqCst)
     }
 }
