@@ -22,7 +22,7 @@ shift
 # shellcheck source=smb.bash
 . "$here/smb.bash"
 
-export SMB_PEER SMB_HOST=$smb_host SMB_PORT=$smb_port PYTHONDONTWRITEBYTECODE=1
+export SMB_PEER SMB_HOST=$smb_host SMB_PORT=$smb_port PYTHONDONTWRITEBYTECODE=1 WEIR WEIR_DATA=$data
 for user in $smb_users; do export "SMB_PASSWORD_$user=${smb_password[$user]}"; done
 ulimit -n 16384
 start_smb || exit 1
@@ -49,6 +49,7 @@ for half in cases hostile; do
     "$venv/bin/python3" "$here/smbprotocol/$half.py" "${names[@]}" || failed=1
 done
 if [ "$SMB_PEER" = weir ]; then
+    [ $# -gt 0 ] || "$venv/bin/python3" "$here/smbprotocol/admin.py" || failed=1
     check starts-again at_rest export SMB_SIGNING=offered
     "$venv/bin/python3" "$here/smbprotocol/offered.py" "$@" || failed=1
 fi

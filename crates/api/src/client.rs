@@ -3,6 +3,7 @@
 //! with an idempotency key. Other requests are not retried, because the change may have been made.
 
 mod identity;
+mod smb;
 
 use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};

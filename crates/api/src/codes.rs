@@ -57,6 +57,8 @@ pub const CODES: &[Code] = &[
         &[404],
         "the volume has no share rule for this network and these users",
     ),
+    code("no_such_session", &[404], "the SMB session does not exist or has ended"),
+    code("no_such_open", &[404], "the open does not exist or was closed"),
     code("no_such_calibration", &[404], "no calibration exists for this directory"),
     code(
         "no_such_operation",

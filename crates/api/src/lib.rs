@@ -22,6 +22,7 @@ pub mod routes;
 mod server;
 mod share;
 mod signed;
+mod smb;
 mod terms;
 mod token;
 mod trust;
@@ -45,6 +46,7 @@ pub use share::{ANY_NETWORK, ShareRule, Sharing, SharingChange};
 pub use signed::{
     ALGORITHM, SIGNED_PREFIX, SignedReport, SignedReportError, hexadecimal, signed_text,
 };
+pub use smb::{FileLock, SmbOpen, SmbSession};
 pub use terms::{Terms, TermsChange};
 pub use token::{MadeToken, NewToken, Token};
 pub use trust::{Fingerprint, Trust, TrustError};
@@ -54,8 +56,8 @@ pub use volume::{
 };
 pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
 pub use words::{
-    Access, AuditEvent, Cause, OperationState, PasswordState, Policy, Protocol, Qos, Role,
-    ShareAccess, Squash, UnknownWord, Verdict,
+    Access, AuditEvent, Cause, FileUse, LockMode, OperationState, PasswordState, Policy, Protocol,
+    Qos, Role, ShareAccess, Squash, UnknownWord, Verdict,
 };
 
 /// The OpenAPI 3.1 document of this version, as JSON.

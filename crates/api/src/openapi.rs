@@ -107,6 +107,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Described> {
         shares,
         users,
         groups,
+        clients,
         watching,
         administration,
     ];
@@ -372,6 +373,25 @@ fn groups(schemas: &mut SchemaGenerator) -> Vec<Described> {
     ]
 }
 
+fn clients(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (session, open) = (of::<SmbSession>(schemas), of::<SmbOpen>(schemas));
+    let opens = "List the files and directories that SMB clients have open.";
+    let locks = "List the byte-range locks of SMB and NFS clients, and the requests that wait.";
+    let end = "End an SMB session, and close its opens; the client's next request on it fails.";
+    let close = "Close an open of an SMB client, and release its locks; the client's next request \
+                 on it fails.";
+    let all = "List all SMB sessions.";
+    vec![
+        json("GET", routes::SMB_SESSIONS, "listSmbSessions", all, of::<Page<SmbSession>>(schemas))
+            .listed(),
+        json("DELETE", routes::SMB_SESSION, "closeSmbSession", end, session),
+        json("GET", routes::SMB_OPENS, "listSmbOpens", opens, of::<Page<SmbOpen>>(schemas))
+            .listed(),
+        json("DELETE", routes::SMB_OPEN, "closeSmbOpen", close, open),
+        json("GET", routes::LOCKS, "listLocks", locks, of::<Page<FileLock>>(schemas)).listed(),
+    ]
+}
+
 fn watching(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let either = [of::<Report>(schemas), of::<SignedReport>(schemas)];
     let report = "Get the contract report of a volume, signed if requested.";
@@ -585,6 +605,8 @@ fn document() -> Value {
         ("volumes", "Volumes, their contracts, export rules and share rules."),
         ("users", "Users, who can log in over SMB."),
         ("groups", "Groups of users."),
+        ("smb", "Sessions and opens of SMB clients."),
+        ("locks", "Byte-range locks of clients."),
         ("capacity", "Measured and committed capacity."),
         ("calibrations", "Calibrations of file systems."),
         ("operations", "Long-running operations."),

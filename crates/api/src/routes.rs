@@ -68,6 +68,11 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", GROUP, Role::Admin),
     route("POST", MEMBERS, Role::Admin),
     route("DELETE", MEMBERS, Role::Admin),
+    route("GET", SMB_SESSIONS, Role::Operator),
+    route("DELETE", SMB_SESSION, Role::Operator),
+    route("GET", SMB_OPENS, Role::Operator),
+    route("DELETE", SMB_OPEN, Role::Operator),
+    route("GET", LOCKS, Role::Operator),
     route("GET", REPORT, Role::Viewer),
     route("GET", WHY, Role::Viewer),
     route("GET", ACTIVITY, Role::Viewer),
@@ -119,6 +124,16 @@ pub const GROUPS: &str = "/v1/groups";
 pub const GROUP: &str = "/v1/groups/{name}";
 /// The users that were added to one group.
 pub const MEMBERS: &str = "/v1/groups/{name}/members";
+/// The SMB sessions.
+pub const SMB_SESSIONS: &str = "/v1/smb/sessions";
+/// One SMB session, by its ID.
+pub const SMB_SESSION: &str = "/v1/smb/sessions/{name}";
+/// The files and directories that SMB clients have open.
+pub const SMB_OPENS: &str = "/v1/smb/opens";
+/// One open, by its ID.
+pub const SMB_OPEN: &str = "/v1/smb/opens/{name}";
+/// The byte-range locks of SMB and NFS clients.
+pub const LOCKS: &str = "/v1/locks";
 /// The recount of one volume's usage.
 pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
 /// Whether the contract of one volume was kept.

@@ -109,6 +109,26 @@ words! {
 }
 
 words! {
+    /// Use of a file about which opens must agree.
+    FileUse, "use",
+    /// Read or execute its data.
+    Read = "read",
+    /// Write its data.
+    Write = "write",
+    /// Delete or rename it.
+    Delete = "delete"
+}
+
+words! {
+    /// Mode of a byte-range lock.
+    LockMode, "lock mode",
+    /// Together with other shared locks.
+    Shared = "shared",
+    /// Alone.
+    Exclusive = "exclusive"
+}
+
+words! {
     /// Access of users to a share.
     ShareAccess, "access",
     /// No access: the connection is refused.

@@ -4,6 +4,10 @@
 //! whole snapshot and makes itself agree with it. It never refuses a limit or an export rule; it
 //! can fail only where the disk does.
 
+mod clients;
+
+pub use clients::{ClientState, Lock, LockOwner, Object, SmbOpen, SmbSession, Step, Uses};
+
 use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::Snapshot;
@@ -198,7 +202,7 @@ pub struct LockTotals {
 }
 
 /// The data plane as the control plane sees it.
-pub trait Plane: Send + Sync + 'static {
+pub trait Plane: ClientState + Send + Sync + 'static {
     /// Makes the data plane agree with `snapshot`. In force for the next request when it returns.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ pub mod error;
 pub mod fair;
 pub mod fold;
 pub mod handle;
+pub mod hex;
 pub mod id;
 pub mod limits;
 pub mod name;

@@ -21,6 +21,12 @@ impl Origin {
         }
     }
 
+    /// The number that [`Origin::of_client`] makes this origin of again.
+    #[must_use]
+    pub fn number(self) -> u128 {
+        self.0
+    }
+
     /// The origin of a client whose address is this number: an IPv6 address, or an IPv4 address in
     /// its mapped form.
     #[must_use]

@@ -9,3 +9,10 @@ pub struct ConnId {
     /// Its number, unlike that of any other of the last four billion connections.
     pub token: u64,
 }
+
+impl ConnId {
+    /// The number that tells the connection from others, for people.
+    pub const fn serial(self) -> u64 {
+        self.token >> 32
+    }
+}

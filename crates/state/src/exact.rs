@@ -102,6 +102,14 @@ impl ExactRanges {
         self.from(from).map(|((owner, ..), _)| owner)
     }
 
+    /// The locks after this one, in order, each once however many times it is held.
+    pub(crate) fn after(
+        &self,
+        after: Bound<(Owner, Span, Mode)>,
+    ) -> impl Iterator<Item = &(Owner, Span, Mode)> {
+        self.held.range((after, Bound::Unbounded)).map(|(lock, _)| lock)
+    }
+
     fn from(&self, from: Option<&Owner>) -> impl Iterator<Item = (&(Owner, Span, Mode), &usize)> {
         let from = from.map_or(Bound::Unbounded, |owner| {
             Bound::Included((owner.clone(), Span::LEAST, Mode::Shared))

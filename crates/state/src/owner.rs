@@ -93,7 +93,8 @@ impl Owner {
     }
 
     /// The owner that is the open `open` of `client`.
-    pub(crate) fn of_open(client: Client, open: OpenId) -> Self {
+    #[must_use]
+    pub fn of_open(client: Client, open: OpenId) -> Self {
         Self(Arc::new(Identity { client, name: Box::default(), open: Some(open) }))
     }
 

@@ -69,8 +69,13 @@ impl<W> Queue<W> {
 
     /// The first that came after `number`.
     pub(crate) fn after(&self, number: u64) -> Option<(u64, &Waiter<W>)> {
+        self.all_after(number).next()
+    }
+
+    /// The requests that came after `number`, in the order of arrival; none has the number 0.
+    pub(crate) fn all_after(&self, number: u64) -> impl Iterator<Item = (u64, &Waiter<W>)> {
         let after = (Bound::Excluded(number), Bound::Unbounded);
-        self.waiters.range(after).next().map(|(number, waiter)| (*number, waiter))
+        self.waiters.range(after).map(|(number, waiter)| (*number, waiter))
     }
 
     /// Does a request that came before `number` wait for something in conflict with this?

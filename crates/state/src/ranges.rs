@@ -127,6 +127,16 @@ impl Ranges {
         self.by_owner.range((from, Bound::Unbounded)).map(|((owner, _), _)| owner)
     }
 
+    /// The ranges after the one of this owner with this first byte, in order.
+    pub(crate) fn after(
+        &self,
+        after: Bound<(Owner, u64)>,
+    ) -> impl Iterator<Item = (&Owner, Range, Mode)> {
+        self.by_owner
+            .range((after, Bound::Unbounded))
+            .map(|((owner, first), held)| (owner, Range::between(*first, held.last), held.mode))
+    }
+
     fn tree(&mut self, mode: Mode) -> &mut Intervals<Owner> {
         match mode {
             Mode::Shared => &mut self.shared,

@@ -98,20 +98,28 @@ fn check_promises(
     }
 }
 
-/// The reason why `test` proves nothing: it is neither a Rust test function in `file`, which has
-/// this `text`, nor a named case of `file` that is one of the `scripts` run.
+/// The reason why `test` proves nothing: `file`, which has this `text`, does not declare it, or is
+/// a script that is none of the `scripts` run.
 fn fault_of(
     (file, text): (&str, &str),
     test: &str,
     scripts: &BTreeSet<String>,
 ) -> Option<&'static str> {
-    let is_rust = has_extension(Path::new(file), "rs");
-    let case = if is_rust { format!("fn {test}(") } else { format!("check {test} ") };
-    if !text.contains(&case) {
+    if !text.contains(&declaration(file, test)) {
         return Some("there is no such test");
     }
-    let is_run = is_rust || scripts.contains(file);
+    let is_run = has_extension(Path::new(file), "rs") || scripts.contains(file);
     (!is_run).then_some("no suite of `make test` runs the script")
+}
+
+/// The words with which a file declares the test `test`: a function of Rust or Python, or a named
+/// case of a shell suite.
+fn declaration(file: &str, test: &str) -> String {
+    match Path::new(file).extension().and_then(std::ffi::OsStr::to_str) {
+        Some("rs") => format!("fn {test}("),
+        Some("py") => format!("def {test}("),
+        _ => format!("check {test} "),
+    }
 }
 
 /// The scripts that the text `suites` names, and those beside them that these run (`$here/NAME`).
@@ -137,6 +145,13 @@ mod tests {
     fn only_links_to_files_are_followed() {
         let text = "[a](b.md) [c](https://example.org) [d](#here) [e](f/g.md#there) `a[0](x y)`";
         assert_eq!(relative_links(text), ["b.md", "f/g.md"]);
+    }
+
+    #[test]
+    fn a_test_is_declared_in_the_words_of_its_language() {
+        assert_eq!(declaration("a/b.rs", "works"), "fn works(");
+        assert_eq!(declaration("a/b.py", "works"), "def works(");
+        assert_eq!(declaration("a/b.sh", "works"), "check works ");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Conversions between the types of the catalogue and those of the API. No decisions.
 
+mod clients;
 mod identity;
 
+pub(super) use clients::{file_lock, smb_open, smb_session};
 pub(super) use identity::{clients_asked, group, share_rule_asked, sharing_asked, user};
 
 use super::failure::Failure;

@@ -10,6 +10,7 @@ mod backup;
 mod body;
 mod calibrations;
 mod change;
+mod clients;
 mod connections;
 mod convert;
 mod exports;
@@ -41,6 +42,7 @@ use crate::plane::Plane;
 use crate::sync::{Arc, Mutex, OnceLock, watch};
 use crate::watch::{Recorder, Signer, Watch};
 use audit::Audit;
+use failure::Failure;
 use operations::Operations;
 use std::future::Future;
 use std::io;
@@ -188,6 +190,18 @@ pub async fn serve(
         tracing::warn!("a change was still under way at shutdown, and has no record");
     }
     tokio::task::spawn_blocking(move || trash.leave()).await.map_err(io::Error::other)
+}
+
+/// Runs what may wait for the disk or for a lock.
+async fn blocking<T: Send + 'static>(
+    state: &ControlState,
+    work: impl FnOnce(&Control) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let control = Arc::clone(&state.0);
+    match tokio::task::spawn_blocking(move || work(&control)).await {
+        Ok(done) => done,
+        Err(_) => Err(Failure::internal("failed", "the request failed with an internal error")),
+    }
 }
 
 impl Control {

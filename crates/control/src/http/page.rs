@@ -12,8 +12,9 @@ use weir_api::Page;
 use weir_api::limits::PAGE_ITEMS_MAX;
 use weir_catalog::limits::PATH_BYTES_MAX;
 
-/// Longest cursor: that of a path, with the kind of list, two digits for each byte.
-const CURSOR_CHARS_MAX: usize = 2 * (PATH_BYTES_MAX + 32);
+/// Longest cursor, with the kind of list and two digits for each byte: that of a lock, in which
+/// client and owner of NLM have names of some 1,024 bytes, or that of a path.
+const CURSOR_CHARS_MAX: usize = 2 * (2 * PATH_BYTES_MAX + 32);
 
 /// The requested page.
 #[derive(Deserialize)]
@@ -26,11 +27,26 @@ pub(super) struct Which {
 /// The query of a list.
 pub(super) type PageQuery = Result<Query<Which>, QueryRejection>;
 
-/// The requested page of `all`, whose keys are in ascending order and begin with `kind`.
+/// The requested page of `all`, whose keys are in ascending order.
 pub(super) fn page<I, T>(
     query: PageQuery,
     kind: &str,
     all: impl Iterator<Item = (String, I)>,
+    show: impl Fn(I) -> T,
+) -> Result<Json<Page<T>>, Failure> {
+    let part = |after: Option<&str>, most| {
+        let is_behind = |key: &str| after.is_none_or(|after| key > after);
+        Some(all.filter(|(key, _)| is_behind(key)).take(most).collect())
+    };
+    page_of(query, kind, part, show)
+}
+
+/// The requested page of a list of this `kind`. `part` gives at most so many of the things after
+/// the one with a key, or from the first one on, each with its key; `None` if it is no key.
+pub(super) fn page_of<I, T>(
+    query: PageQuery,
+    kind: &str,
+    part: impl FnOnce(Option<&str>, usize) -> Option<Vec<(String, I)>>,
     show: impl Fn(I) -> T,
 ) -> Result<Json<Page<T>>, Failure> {
     let Query(Which { limit, after }) = query?;
@@ -38,22 +54,14 @@ pub(super) fn page<I, T>(
     if !(1..=PAGE_ITEMS_MAX).contains(&limit) {
         return Err(Failure::bad_request(format!("limit must be from 1 to {PAGE_ITEMS_MAX}")));
     }
-    let after = match after {
-        None => String::new(),
-        Some(text) => unseal(&text, kind).ok_or_else(|| {
-            Failure::bad_request("after is not a `next` returned by a page of this list")
-        })?,
-    };
-    let mut rest = all.filter(|(key, _)| *key > after).peekable();
-    let (mut items, mut last) = (Vec::new(), None);
-    while items.len() < limit
-        && let Some((key, item)) = rest.next()
-    {
-        items.push(show(item));
-        last = Some(key);
-    }
-    let next = last.filter(|_| rest.peek().is_some()).map(|key| seal(kind, &key));
-    Ok(Json(Page { items, next }))
+    let unknown = || Failure::bad_request("after is not a `next` returned by a page of this list");
+    let after = after.map(|text| unseal(&text, kind).ok_or_else(unknown)).transpose()?;
+    // One more than fits tells whether there is a next page.
+    let mut part = part(after.as_deref(), limit + 1).ok_or_else(unknown)?;
+    let has_more = part.len() > limit;
+    part.truncate(limit);
+    let next = part.last().filter(|_| has_more).map(|(key, _)| seal(kind, key));
+    Ok(Json(Page { items: part.into_iter().map(|(_, item)| show(item)).collect(), next }))
 }
 
 /// A key as opaque text.

@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::{
-    ControlState, access, audit, backup, body, calibrations, exports, groups, info, levels,
-    operations, pools, shares, tokens, users, volumes, watching,
+    ControlState, access, audit, backup, body, calibrations, clients, exports, groups, info,
+    levels, operations, pools, shares, tokens, users, volumes, watching,
 };
 use axum::Router;
 use axum::body::HttpBody;
@@ -78,6 +78,11 @@ fn answered() -> impl IntoIterator<Item = Answered> {
         delete GROUP groups::delete;
         post MEMBERS groups::add_member;
         delete MEMBERS groups::remove_member;
+        get SMB_SESSIONS clients::sessions;
+        delete SMB_SESSION clients::close_session;
+        get SMB_OPENS clients::opens;
+        delete SMB_OPEN clients::close_open;
+        get LOCKS clients::locks;
         get REPORT watching::report;
         get WHY watching::why;
         get ACTIVITY watching::activity;

@@ -1,5 +1,6 @@
 mod access;
 mod capacity;
+mod clients;
 pub(super) mod document;
 mod identity;
 mod preconditions;
@@ -35,6 +36,7 @@ struct FakePlane {
     iops: Mutex<BTreeMap<VolumeId, Option<u64>>>,
     used: Mutex<u64>,
     counting: Mutex<Option<weir_store::Counting>>,
+    clients: Mutex<clients::Clients>,
 }
 
 impl Plane for FakePlane {

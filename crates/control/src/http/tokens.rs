@@ -2,8 +2,7 @@
 
 use super::failure::Failure;
 use super::page::{PageQuery, page};
-use super::{Control, ControlState, convert, time_of_day};
-use crate::sync::Arc;
+use super::{ControlState, blocking, convert, time_of_day};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -40,16 +39,4 @@ pub(super) async fn revoke(
 ) -> Result<Json<Token>, Failure> {
     let gone = blocking(&state, move |control| Ok(control.tokens.revoke(&name)?)).await?;
     Ok(Json(convert::token(&gone)))
-}
-
-/// Runs what may wait for the disk.
-async fn blocking<T: Send + 'static>(
-    state: &ControlState,
-    work: impl FnOnce(&Control) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let control = Arc::clone(&state.0);
-    match tokio::task::spawn_blocking(move || work(&control)).await {
-        Ok(done) => done,
-        Err(_) => Err(Failure::internal("failed", "the change failed with an internal error")),
-    }
 }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::plane::{PlaneError, Totals, VolumeHistograms, VolumeLive};
+use crate::plane::{
+    ClientState, Lock, PlaneError, SmbOpen, SmbSession, Step, Totals, VolumeHistograms, VolumeLive,
+};
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
 use weir_core::Mono;
 use weir_qos::verdict::{Entitled, Reading};
@@ -39,6 +41,29 @@ impl Plane for Driven {
 
     fn totals(&self) -> Totals {
         Totals::default()
+    }
+}
+
+/// No client has anything.
+impl ClientState for Driven {
+    fn smb_sessions(&self, _: u64, _: usize) -> Vec<SmbSession> {
+        Vec::new()
+    }
+
+    fn close_smb_session(&self, _: u64) -> Step<'_, Option<SmbSession>> {
+        Box::pin(async { None })
+    }
+
+    fn smb_opens(&self, _: u64, _: usize) -> Vec<SmbOpen> {
+        Vec::new()
+    }
+
+    fn close_smb_open(&self, _: u64) -> Step<'_, Option<SmbOpen>> {
+        Box::pin(async { None })
+    }
+
+    fn locks(&self, after: Option<&str>, _: usize) -> Option<Vec<(String, Lock)>> {
+        after.is_none().then(Vec::new)
     }
 }
 

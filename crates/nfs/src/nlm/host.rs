@@ -62,7 +62,8 @@ impl Host {
 }
 
 /// The process and the words of an owner of locks; `None` if it is another protocol's.
-pub(super) fn process(owner: &Owner) -> Option<(u32, &[u8])> {
+#[must_use]
+pub fn process(owner: &Owner) -> Option<(u32, &[u8])> {
     if owner.client().protocol() != Protocol::Nlm {
         return None;
     }

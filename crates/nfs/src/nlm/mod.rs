@@ -19,7 +19,7 @@ mod status;
 pub mod wire;
 
 pub use callback::{Callback, Delivery, Next};
-pub use host::{Host, same_name};
+pub use host::{Host, process, same_name};
 pub use manager::{LockManager, Peer, Served, Waiting};
 pub use request::{Need, Request, Target};
 pub use wire::{Procedure, Status};

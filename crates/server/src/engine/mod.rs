@@ -2,6 +2,7 @@
 //! The engine implements [`Plane`], the only door through which the control plane reaches the data
 //! plane.
 
+mod clients;
 mod counters;
 pub(crate) mod credits;
 mod histograms;

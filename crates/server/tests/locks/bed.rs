@@ -12,6 +12,7 @@ use weir_catalog::{
 };
 use weir_control::ServerConfig;
 use weir_control::config::RpcbindMode;
+use weir_control::plane::LockOwner;
 use weir_core::Credentials;
 use weir_crypto::Provider;
 use weir_nfs::PROGRAM_RPCBIND;
@@ -106,12 +107,31 @@ impl Bed {
         self.server.as_ref().unwrap().plane().totals().locks.held
     }
 
+    /// The owners of the locks as an operator lists them one by one, and whether they wait. All ask
+    /// for the first ten bytes alone.
+    pub(crate) fn listed(&self) -> Vec<(IpAddr, String, bool)> {
+        let (plane, mut listed, mut after) = (self.server.as_ref().unwrap().plane(), vec![], None);
+        while let Some((key, lock)) = plane.locks(after.as_deref(), 1).unwrap().pop() {
+            assert_eq!((lock.offset, lock.length, lock.exclusive), (0, Some(10), true));
+            let LockOwner::Nlm { address, host, process: Some(1) } = lock.owner else {
+                panic!("{lock:?}")
+            };
+            listed.push((address, String::from_utf8(host).unwrap(), lock.waits));
+            after = Some(key);
+        }
+        listed
+    }
+
     /// Waits for the number of locks: the test hangs, and so fails, if it never comes.
     pub(crate) fn wait_until_held(&self, locks: u64) {
         while self.held() != locks {
             std::thread::yield_now();
         }
     }
+}
+
+pub(crate) fn owned((address, host, waits): (&str, &str, bool)) -> (IpAddr, String, bool) {
+    (address.parse().unwrap(), host.to_owned(), waits)
 }
 
 /// A machine: an address, its connection to the server, and its own lock manager and monitor.

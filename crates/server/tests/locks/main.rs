@@ -10,7 +10,7 @@ mod across;
 mod bed;
 mod smb;
 
-use bed::{Bed, Host, SERVER, answer, connect, run_alone};
+use bed::{Bed, Host, SERVER, answer, connect, owned, run_alone};
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
@@ -74,6 +74,7 @@ fn body_callback() {
     let file = one.file("file");
     assert_eq!(one.lock(&file), Status::GRANTED);
     assert_eq!(two.ask(&file, true, false), Status::BLOCKED);
+    assert_eq!(bed.listed(), [("127.0.0.2", "one", false), ("127.0.0.3", "two", true)].map(owned));
     assert_eq!(one.unlock(&file), Status::GRANTED);
     let (call, from) = two.called(PROGRAM_NLM);
     assert_eq!(call.procedure, Procedure::Granted as u32);

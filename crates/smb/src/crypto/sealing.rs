@@ -29,6 +29,17 @@ impl Cipher {
             _ => None,
         }
     }
+
+    /// Its name in the specification.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aes128Ccm => "AES-128-CCM",
+            Self::Aes128Gcm => "AES-128-GCM",
+            Self::Aes256Ccm => "AES-256-CCM",
+            Self::Aes256Gcm => "AES-256-GCM",
+        }
+    }
 }
 
 /// Length of the transform header in front of a sealed message (MS-SMB2 §2.2.41).

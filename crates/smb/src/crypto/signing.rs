@@ -26,6 +26,16 @@ impl SigningAlgorithm {
             _ => None,
         }
     }
+
+    /// Its name in the specification.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HmacSha256 => "HMAC-SHA256",
+            Self::AesCmac => "AES-CMAC",
+            Self::AesGmac => "AES-GMAC",
+        }
+    }
 }
 
 /// A session's (or channel's) key of signatures, as one side holds it.

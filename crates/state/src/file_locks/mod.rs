@@ -74,6 +74,11 @@ impl<W> FileLocks<W> {
         &self.exact
     }
 
+    /// The requests that wait.
+    pub(crate) fn queue(&self) -> &Queue<W> {
+        &self.queue
+    }
+
     pub(crate) fn shares(&self) -> &Shares {
         &self.shares
     }

@@ -44,6 +44,10 @@ impl<W> Table<W> {
         self.files.get(object)
     }
 
+    pub(crate) fn files(&self) -> &BTreeMap<ObjectKey, FileLocks<W>> {
+        &self.files
+    }
+
     /// Takes what is asked for, unless somebody else holds it, or `may_wait` and it is somebody
     /// else's turn.
     pub(crate) fn attempt(

@@ -57,6 +57,10 @@ impl<W> Tables<W> {
         self
     }
 
+    pub(crate) fn volumes(&self) -> &BTreeMap<VolumeId, Table<W>> {
+        &self.volumes
+    }
+
     /// Begins a table for `volume`, unless there is one.
     pub fn open(&mut self, volume: VolumeId) {
         self.volumes.entry(volume).or_insert_with(|| Table::new(volume));

@@ -24,6 +24,7 @@ mod print;
 mod report;
 mod serve;
 mod share;
+mod smb;
 mod terms;
 mod token;
 mod top;
@@ -181,6 +182,9 @@ enum Command {
     /// Create, show and delete groups of users, and change their members
     #[command(subcommand)]
     Group(group::GroupCommand),
+    /// List and close sessions and opens of SMB clients, and list locks
+    #[command(subcommand)]
+    Smb(smb::SmbCommand),
     /// Back up, restore and check the catalogue: pools, volumes, contracts, rules and users
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
@@ -214,6 +218,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Share(command) => connect::with_client(&global, share::run(&global, &command)),
         Command::User(command) => connect::with_client(&global, user::run(&global, &command)),
         Command::Group(command) => connect::with_client(&global, group::run(&global, &command)),
+        Command::Smb(command) => connect::with_client(&global, smb::run(&global, &command)),
         Command::Catalog(command) => catalog::run(&global, &command),
         Command::Calibrate(args) => connect::with_client(&global, calibrate::run(&global, &args)),
         Command::Capacity => connect::with_client(&global, calibration::capacity(&global)),

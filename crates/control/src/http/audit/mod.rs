@@ -42,6 +42,10 @@ const PASSWORD: &str = "password";
 /// The text in a record instead of a secret.
 const NOT_RECORDED: &str = "(not recorded)";
 
+/// The object of a request whose path does not tell enough, in the extensions of its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Note(pub(super) String);
+
 /// The audit log of a running server.
 pub(super) struct Audit {
     log: Arc<Log>,
@@ -288,7 +292,8 @@ impl Audit {
         record.status = Some(response.status().as_u16());
         record.code = response.extensions().get::<Code>().map(|code| code.0.clone());
         let warnings = response.extensions().get::<Warnings>();
-        record.note = warnings.map(|warnings| warnings.0.clone());
+        let note = response.extensions().get::<Note>();
+        record.note = warnings.map(|warnings| &warnings.0).or(note.map(|note| &note.0)).cloned();
         if response.extensions().get::<Replayed>().is_some() {
             record.note = Some("replay of an earlier request; nothing was changed".to_owned());
         }

@@ -151,7 +151,7 @@ impl SmbSession {
             let answer = Answer::error(header, status, sealed.is_some(), session);
             Ok(Begun::Reply(frame_of(&self.window, vec![answer], sealed.as_ref())?))
         };
-        let session = match self.sessions.proved(header, message, sealed.as_ref()) {
+        let session = match self.sessions.proved(cx.arrived, header, message, sealed.as_ref()) {
             Ok(session) => session,
             Err(status) => return refuse(status, None),
         };

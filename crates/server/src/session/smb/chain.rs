@@ -175,6 +175,12 @@ impl Ground {
         }
     }
 
+    /// The session of an element that proves it.
+    fn proved(&self, element: &Element) -> Result<Arc<UserSession>, Status> {
+        let (Element { header, message }, sealed) = (element, self.sealed.as_ref());
+        self.sessions.proved(self.arrived, header, message, sealed)
+    }
+
     /// Carries one element out, which came at `arrived`, or when those before it were done; `None`
     /// if the connection is closed.
     async fn carry_out(
@@ -196,14 +202,14 @@ impl Ground {
         };
         let done = match header.command {
             Err(_) => {
-                ended.session = self.sessions.proved(header, message, self.sealed.as_ref()).ok();
+                ended.session = self.proved(element).ok();
                 Err(Status::INVALID_PARAMETER)
             }
             Ok(Command::Echo) => self.echo(element, &mut ended, &mut bytes),
             Ok(Command::Negotiate | Command::SessionSetup | Command::Cancel) => {
                 Err(Status::INVALID_PARAMETER)
             }
-            Ok(command) => match self.sessions.proved(header, message, self.sealed.as_ref()) {
+            Ok(command) => match self.proved(element) {
                 Err(status) => Err(status),
                 Ok(session) => {
                     ended.session = Some(Arc::clone(&session));
@@ -245,8 +251,7 @@ impl Ground {
     /// Answers ECHO, which needs no session; but one that names a session must be of it.
     fn echo(&self, element: &Element, ended: &mut Ended, out: &mut Vec<u8>) -> Result<(), Status> {
         if element.header.session_id != 0 {
-            let Element { header, message } = element;
-            ended.session = Some(self.sessions.proved(header, message, self.sealed.as_ref())?);
+            ended.session = Some(self.proved(element)?);
         }
         empty(element)?;
         Empty.encode(out);

@@ -4,7 +4,7 @@ use super::begin::proved;
 use super::user_session::UserSession;
 use crate::limits::SESSIONS_CONNECTION_MAX;
 use crate::sync::{Arc, Mutex, lock};
-use weir_core::Shared;
+use weir_core::{Mono, Shared};
 use weir_smb::wire::{Header, Status};
 
 /// The sessions.
@@ -25,19 +25,21 @@ impl Connected {
         sessions.find(|session| session.id == id && !session.has_ended()).cloned()
     }
 
-    /// The session of a request, if its signature or its seal is that of the session
-    /// (MS-SMB2 §3.3.5.2.4, §3.3.5.2.9).
+    /// The session of a request that came at `arrived`, if its signature or its seal is that of the
+    /// session (MS-SMB2 §3.3.5.2.4, §3.3.5.2.9).
     ///
     /// # Errors
     /// A [`Status`] to answer.
     pub(super) fn proved(
         &self,
+        arrived: Mono,
         header: &Header,
         message: &Shared,
         sealed: Option<&Arc<UserSession>>,
     ) -> Result<Arc<UserSession>, Status> {
         let session = self.find(header.session_id).ok_or(Status::USER_SESSION_DELETED)?;
         proved(&session, header, message, sealed)?;
+        session.used(arrived, sealed.is_some());
         Ok(session)
     }
 

@@ -180,7 +180,7 @@ impl Host for SmbHost {
     }
 
     fn keep(&self, open: Open<VolumeObject>, state: OpenState<VolumeObject>) -> Option<OpenRef> {
-        let id = self.smb.next_file();
+        let id = FileOpen::id_of(open.shared);
         let open = FileOpen::new(Open { id, ..open }, &self.volume, state);
         self.session.keep(open).map(OpenRef)
     }

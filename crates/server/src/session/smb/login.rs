@@ -4,7 +4,7 @@ use super::super::{Begun, Cx};
 use super::answer::{Answer, frame_of};
 use super::begin::{Element, proved};
 use super::ending::{Admitted, Ending, Outcome};
-use super::user_session::{NewSession, UserSession};
+use super::user_session::{LoginOrigin, NewSession, UserSession};
 use super::{Delayed, SmbError, SmbServer, SmbSession, Stage};
 use crate::limits::LOGINS_CONNECTION_MAX;
 use crate::sync::{Arc, lock, oneshot};
@@ -308,6 +308,12 @@ impl SmbSession {
             must_sign: self.smb.greeting.signing_required
                 || negotiated.client_requires_signing
                 || request.security_mode.contains(SecurityMode::SIGNING_REQUIRED),
+            origin: LoginOrigin {
+                connection: cx.connection.serial(),
+                signing: negotiated.signing,
+                cipher: negotiated.cipher,
+                since: cx.now,
+            },
         })))
     }
 }

@@ -16,6 +16,7 @@ mod connected;
 mod ending;
 mod host;
 mod job;
+mod listing;
 mod login;
 mod pending;
 mod pipe_open;
@@ -31,6 +32,7 @@ mod waiter;
 mod window;
 
 pub(crate) use job::{SmbJob, SmbUnanswered};
+pub(crate) use listing::Moment;
 pub(crate) use server::SmbServer;
 pub(crate) use waiter::SmbWaiter;
 

@@ -73,7 +73,7 @@ impl Pipes<'_> {
 
 impl pipe::Pipes for Pipes<'_> {
     fn keep(&self, interface: Interface) -> Option<FileId> {
-        let pipe = PipeOpen::new(self.smb.next_file(), self.tree_id, interface, self.sums());
+        let pipe = PipeOpen::new(self.smb.next_pipe(), self.tree_id, interface, self.sums());
         self.session.keep_pipe(pipe).map(|open| open.id)
     }
 

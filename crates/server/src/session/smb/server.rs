@@ -5,7 +5,8 @@ use super::pipe_open::PipeBytes;
 use super::user_session::UserSession;
 use crate::clock::time_of_day;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use weir_catalog::Catalog;
 use weir_crypto::Provider;
 use weir_smb::auth::ntlm::ServerNames;
@@ -34,12 +35,12 @@ pub(crate) struct SmbServer {
     /// Bytes that the pipes of all sessions hold.
     pub(super) pipe_bytes: PipeBytes,
     catalog: Arc<Catalog>,
-    sessions: Mutex<HashMap<u64, Arc<UserSession>>>,
+    sessions: Mutex<BTreeMap<u64, Arc<UserSession>>>,
     /// The names of files that are to be deleted when the last of their opens is closed. Locked
     /// after the tables of opens.
     pub(super) deletes: Mutex<Deletes<VolumeObject>>,
     next_session: AtomicU64,
-    next_file: AtomicU64,
+    next_pipe: AtomicU64,
 }
 
 impl SmbServer {
@@ -71,7 +72,7 @@ impl SmbServer {
             sessions: Mutex::default(),
             deletes: Mutex::default(),
             next_session: AtomicU64::new(first.max(1)),
-            next_file: AtomicU64::new(1),
+            next_pipe: AtomicU64::new(1),
         })
     }
 
@@ -97,9 +98,10 @@ impl SmbServer {
         self.next_session.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// An id for a new open, which no other has.
-    pub(super) fn next_file(&self) -> FileId {
-        let id = self.next_file.fetch_add(1, Ordering::Relaxed);
+    /// An id for a new open of a pipe, which no other open has. Those of files are their numbers in
+    /// the tables of opens, which have not this bit.
+    pub(super) fn next_pipe(&self) -> FileId {
+        let id = 1 << 63 | self.next_pipe.fetch_add(1, Ordering::Relaxed);
         FileId { persistent: id, volatile: id }
     }
 
@@ -116,6 +118,16 @@ impl SmbServer {
     /// The session with this id.
     pub(super) fn session(&self, id: u64) -> Option<Arc<UserSession>> {
         lock(&self.sessions).get(&id).cloned()
+    }
+
+    /// At most `most` sessions with ids above `after`, in the order of their ids.
+    pub(super) fn sessions(&self, after: u64, most: usize) -> Vec<Arc<UserSession>> {
+        let above = (Bound::Excluded(after), Bound::Unbounded);
+        lock(&self.sessions)
+            .range(above)
+            .take(most)
+            .map(|(_, session)| Arc::clone(session))
+            .collect()
     }
 }
 

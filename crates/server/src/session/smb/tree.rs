@@ -104,6 +104,11 @@ impl Rights {
 }
 
 impl DiskTree {
+    /// The volume.
+    pub(super) fn volume(&self) -> VolumeId {
+        self.volume
+    }
+
     /// The share for a request of `session` that came sealed or not.
     ///
     /// # Errors

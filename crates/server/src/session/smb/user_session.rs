@@ -11,13 +11,13 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak, lock};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Deref;
-use weir_core::VolumeId;
+use weir_core::{Clock, Mono, VolumeId};
 use weir_crypto::Provider;
 use weir_qos::ClientKey;
-use weir_smb::crypto::{SealKeys, SigningKey};
+use weir_smb::crypto::{Cipher, SealKeys, SigningAlgorithm, SigningKey};
 use weir_smb::open::{Open, OpenState};
 use weir_smb::wire::FileId;
-use weir_state::Client;
+use weir_state::{Client, OpenId};
 use weir_store::VolumeObject;
 
 /// An open of a file or directory.
@@ -26,6 +26,8 @@ pub(crate) struct FileOpen {
     /// Its volume, unless that is gone with all opens on it.
     pub(super) volume: Weak<ServedVolume>,
     volume_id: VolumeId,
+    /// Time at which it was opened.
+    pub(super) since: Mono,
     pub(super) state: Mutex<OpenState<VolumeObject>>,
 }
 
@@ -35,8 +37,14 @@ impl FileOpen {
         volume: &Arc<ServedVolume>,
         state: OpenState<VolumeObject>,
     ) -> Self {
-        let (volume_id, volume) = (volume.id, Arc::downgrade(volume));
-        Self { open, volume, volume_id, state: Mutex::new(state) }
+        let (volume_id, since) = (volume.id, volume.clock().now());
+        let (volume, state) = (Arc::downgrade(volume), Mutex::new(state));
+        Self { open, volume, volume_id, since, state }
+    }
+
+    /// The id by which clients know the open of this number: one number names an open everywhere.
+    pub(super) const fn id_of(OpenId(number): OpenId) -> FileId {
+        FileId { persistent: number, volatile: number }
     }
 }
 
@@ -85,9 +93,27 @@ pub(crate) struct UserSession {
     pub(super) must_sign: bool,
     /// Bytes that its pipes hold.
     pub(super) pipe_bytes: PipeBytes,
+    pub(super) origin: LoginOrigin,
+    /// Time of the last request.
+    used: AtomicU64,
+    /// The last request was sealed.
+    seals: AtomicBool,
     held: Mutex<Held>,
     next_tree: AtomicU64,
     ended: AtomicBool,
+}
+
+/// The circumstances of a login, for the list of sessions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LoginOrigin {
+    /// The number of the connection.
+    pub(super) connection: u64,
+    /// The algorithm of signatures.
+    pub(super) signing: SigningAlgorithm,
+    /// The cipher, if the client has one.
+    pub(super) cipher: Option<Cipher>,
+    /// Time of the login.
+    pub(super) since: Mono,
 }
 
 /// The parts of a new session.
@@ -102,12 +128,14 @@ pub(super) struct NewSession {
     pub(super) signing: SigningKey<Provider>,
     pub(super) sealing: Option<SealKeys<Provider>>,
     pub(super) must_sign: bool,
+    pub(super) origin: LoginOrigin,
 }
 
 impl UserSession {
     /// A session without tree connects and opens.
     pub(super) fn new(new: NewSession) -> Self {
-        let NewSession { id, rid, name, client, key, peer, signing, sealing, must_sign } = new;
+        let NewSession { id, rid, name, client, key, peer, signing, sealing, must_sign, origin } =
+            new;
         Self {
             id,
             rid,
@@ -119,6 +147,9 @@ impl UserSession {
             sealing,
             must_sign,
             pipe_bytes: PipeBytes::default(),
+            origin,
+            used: AtomicU64::new(origin.since.0),
+            seals: AtomicBool::new(false),
             held: Mutex::default(),
             next_tree: AtomicU64::new(1),
             ended: AtomicBool::new(false),
@@ -128,6 +159,17 @@ impl UserSession {
     /// Is it over?
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// Notes a request, `sealed` or not.
+    pub(super) fn used(&self, now: Mono, sealed: bool) {
+        self.used.store(now.0, Ordering::Relaxed);
+        self.seals.store(sealed, Ordering::Relaxed);
+    }
+
+    /// Time of the last request, and whether it was sealed.
+    pub(super) fn last_use(&self) -> (Mono, bool) {
+        (Mono(self.used.load(Ordering::Relaxed)), self.seals.load(Ordering::Relaxed))
     }
 
     /// Adds a tree connect; `None` if there are as many as may be.
@@ -226,6 +268,21 @@ impl UserSession {
     /// Are there opens of files?
     pub(super) fn holds_opens(&self) -> bool {
         !lock(&self.held).files.is_empty()
+    }
+
+    /// The open of a file with this number in the tables that all protocols share.
+    pub(super) fn numbered(&self, open: OpenId) -> Option<Arc<FileOpen>> {
+        lock(&self.held).files.get(&FileOpen::id_of(open).volatile).cloned()
+    }
+
+    /// The tree connects, by volume (`None` for `IPC$`), and the number of opens of files.
+    pub(super) fn holds(&self) -> (Vec<Option<VolumeId>>, usize) {
+        let held = lock(&self.held);
+        let volume = |tree: &Arc<Tree>| match &**tree {
+            Tree::Disk(disk) => Some(disk.volume()),
+            Tree::Pipes => None,
+        };
+        (held.trees.values().map(volume).collect(), held.files.len())
     }
 
     /// The opens of files.

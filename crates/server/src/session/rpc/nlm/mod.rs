@@ -11,6 +11,7 @@
 mod calls;
 mod counters;
 mod hosts;
+mod listing;
 mod monitored;
 mod outgoing;
 mod service;
@@ -20,6 +21,7 @@ mod tests;
 mod thread;
 
 pub(crate) use calls::{LockReply, lock_call};
+pub(crate) use listing::list_owner;
 pub(crate) use outgoing::Datagram;
 pub(crate) use service::Life;
 pub(crate) use thread::LockThread;

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""The operator's side of SMB, by the command line: who is there with what, and its end. Of Weir alone."""
+
+import json
+import os
+import subprocess
+import sys
+
+import suite
+from cases import (
+    ALL,
+    AT_ONCE,
+    EXCLUSIVE,
+    FILE,
+    OPEN,
+    READ,
+    SHARED,
+    USER_SESSION_DELETED,
+    Client,
+    fails,
+    locks,
+    same,
+    wait_for_lock,
+)
+from smbprotocol.session import Session
+
+FILE_CLOSED = 0xC0000128
+DELETE_ON_CLOSE = 0x1000
+
+
+def weir(*words):
+    """What the command line prints, as JSON."""
+    command = [os.environ["WEIR"], "--data", os.environ["WEIR_DATA"], "--output", "json"]
+    return json.loads(subprocess.run(command + list(words), stdout=subprocess.PIPE, check=True, text=True).stdout)
+
+
+def sessions(user):
+    return [session for session in weir("smb", "sessions") if session["user"] == user]
+
+
+def session_of(client):
+    found = [one for one in weir("smb", "sessions") if one["id"] == client.session.session_id]
+    same(len(found), 1)
+    return found[0]
+
+
+def opens_of(client):
+    return [one for one in weir("smb", "opens") if one["session"] == client.session.session_id]
+
+
+def lists_sessions(server):
+    with Client(server) as plain, Client(server, server.other, sealed=True) as sealed:
+        file = plain.open("listed-by-session")
+        one, other = session_of(plain), session_of(sealed)
+        same((one["user"], one["client"], one["dialect"]), (server.user, server.address[0], "3.1.1"))
+        same((one["signing_required"], one["encrypted"], one["opens"]), (True, False, 1))
+        same((one["shares"], one["signing"]), (["work"], "AES-GMAC"))
+        assert one["idle_seconds"] < 60 and one["cipher"].startswith("AES-"), one
+        same((other["user"], other["encrypted"], other["opens"]), (server.other, True, 0))
+        assert one["connection"] != other["connection"]
+        file.close()
+        same(session_of(plain)["opens"], 0)
+        plain.session.disconnect()
+        same([session["id"] for session in sessions(server.user)], [])
+
+
+def lists_opens(server):
+    with Client(server) as client:
+        client.directory("opened").close()
+        same(opens_of(client), [])
+        top, file = client.directory(""), client.open(r"opened\here", share=1)
+        listed = {one["path"]: one for one in opens_of(client)}
+        same(sorted(listed), ["", "opened/here"])
+        one = listed["opened/here"]
+        same((one["volume"], one["user"], one["client"]), ("work", server.user, server.address[0]))
+        same((one["access"], one["sharing"], one["delete_pending"]), (["read", "write", "delete"], ["read"], False))
+        same(one["access_mask"], ALL)
+        client.rename(file, r"opened\there")
+        listed = [one["path"] for one in opens_of(client)]
+        same(sorted(listed), ["", "opened/there"])
+        file.close()
+        file = client.open(r"opened\there", options=FILE | DELETE_ON_CLOSE)
+        same([one["delete_pending"] for one in opens_of(client) if one["path"]], [True])
+        file.close()
+        top.close()
+        same(opens_of(client), [])
+
+
+def lists_locks(server):
+    with Client(server) as first, Client(server, server.other) as second:
+        one, two = first.open("listed-locks"), second.open("listed-locks", access=READ, disposition=OPEN)
+        one.lock(locks((5, 10, EXCLUSIVE | AT_ONCE), (2**64 - 1, 1, SHARED | AT_ONCE)))
+        wait_for_lock(second, two)
+        words = [
+            (lock["user"], lock["offset"], lock["length"], lock["mode"], lock["waiting"])
+            for lock in weir("smb", "locks")
+            if lock["path"] == "listed-locks"
+        ]
+        same(
+            words,
+            [
+                (server.user, 5, 10, "exclusive", False),
+                (server.user, 2**64 - 1, 1, "shared", False),
+                (server.other, 0, 10, "exclusive", True),
+            ],
+        )
+        lock = next(lock for lock in weir("smb", "locks") if lock["waiting"])
+        same((lock["volume"], lock["protocol"], lock["session"]), ("work", "smb", second.session.session_id))
+        same([lock["open"]], [one["id"] for one in opens_of(second)])
+
+
+def closes_an_open(server):
+    """Its locks are others' at once, and its client is told at the next request."""
+    with Client(server) as first, Client(server) as second:
+        one, two = first.open("closed-by-hand"), second.open("closed-by-hand", disposition=OPEN)
+        kept = first.open("kept")
+        one.lock(locks((0, 10, EXCLUSIVE | AT_ONCE)))
+        request = wait_for_lock(second, two)
+        number = next(open["id"] for open in opens_of(first) if open["path"] == "closed-by-hand")
+        same(weir("smb", "close-open", str(number))["user"], server.user)
+        second.connection.receive(request, timeout=30)
+        fails(FILE_CLOSED, one.write, b"x", 0)
+        fails(FILE_CLOSED, one.read, 0, 1)
+        same(kept.write(b"x", 0), 1)
+        fails_by_hand("close-open", number)
+        temporary = first.open("deleted-by-hand", options=FILE | DELETE_ON_CLOSE)
+        number = next(open["id"] for open in opens_of(first) if open["path"] == "deleted-by-hand")
+        same(weir("smb", "close-open", str(number))["delete_pending"], True)
+        fails(FILE_CLOSED, temporary.write, b"x", 0)
+        fails(0xC0000034, first.open, "deleted-by-hand", disposition=OPEN)
+
+
+def closes_a_session(server):
+    """With its opens and locks; the other session of the same user goes on."""
+    first = Client(server)
+    with Client(server) as second:
+        one, two = first.open("ended-by-hand"), second.open("ended-by-hand", disposition=OPEN)
+        one.lock(locks((0, 10, EXCLUSIVE | AT_ONCE)))
+        number = first.session.session_id
+        same(weir("smb", "close-session", str(number))["opens"], 1)
+        same([session["id"] for session in sessions(server.user)], [second.session.session_id])
+        two.lock(locks((0, 10, EXCLUSIVE | AT_ONCE)))
+        fails(USER_SESSION_DELETED, one.write, b"x", 0)
+        same(two.write(b"x", 0), 1)
+        fails_by_hand("close-session", number)
+        # The connection is left, and takes another login.
+        again = Session(first.connection, server.user, server.passwords[server.user], auth_protocol="ntlm")
+        again.connect()
+        same([session["id"] for session in sessions(server.user)], [second.session.session_id, again.session_id])
+        first.connection.disconnect(close=False)
+
+
+def fails_by_hand(command, number):
+    words = [os.environ["WEIR"], "--data", os.environ["WEIR_DATA"], "smb", command, str(number)]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True)
+    same(done.returncode, 1)
+    assert "there is no" in done.stderr, done.stderr
+
+
+def records_what_was_closed(server):
+    command = [os.environ["WEIR"], "--data", os.environ["WEIR_DATA"], "--output", "json", "audit", "--since", "1h"]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
+    records = [json.loads(line) for line in lines]
+    closed = [record for record in records if record.get("route", "").startswith("/v1/smb/")]
+    same([record["event"] for record in closed], ["change", "refused", "change", "change", "refused"])
+    assert "closed-by-hand" in closed[0]["note"] and server.user in closed[0]["note"], closed[0]
+
+
+TESTS = [
+    lists_sessions,
+    lists_opens,
+    lists_locks,
+    closes_an_open,
+    closes_a_session,
+    records_what_was_closed,
+]
+
+
+if __name__ == "__main__":
+    only = sys.argv[1:]
+    sys.exit(
+        0 if suite.run([test for test in TESTS if not only or test.__name__ in only], suite.Server()) else 1
+    )
