@@ -26,7 +26,7 @@ export SMB_PEER SMB_HOST=$smb_host SMB_PORT=$smb_port PYTHONDONTWRITEBYTECODE=1 
 for user in $smb_users; do export "SMB_PASSWORD_$user=${smb_password[$user]}"; done
 ulimit -n 16384
 start_smb || exit 1
-export WEIR WEIR_DATA=$data SMB_WORK
+export SMB_WORK
 SMB_WORK=$(share_dir work)
 
 # tests_of HALF NAME...: prints those of the names that are tests in that half of the suite.
@@ -43,13 +43,16 @@ tests_of() {
 for name; do
     [ -n "$(tests_of cases "$name")$(tests_of hostile "$name")" ] || { echo "not ok - knows-the-test # $name"; failed=1; }
 done
+# First, because of the refused logins that the others make only some are recorded.
+if [ "$SMB_PEER" = weir ] && [ $# -eq 0 ]; then
+    "$venv/bin/python3" "$here/smbprotocol/admin.py" || failed=1
+fi
 for half in cases hostile; do
     mapfile -t names < <(tests_of "$half" "$@")
     [ $# -eq 0 ] || [ ${#names[@]} -gt 0 ] || continue
     "$venv/bin/python3" "$here/smbprotocol/$half.py" "${names[@]}" || failed=1
 done
 if [ "$SMB_PEER" = weir ]; then
-    [ $# -gt 0 ] || "$venv/bin/python3" "$here/smbprotocol/admin.py" || failed=1
     check starts-again at_rest export SMB_SIGNING=offered
     "$venv/bin/python3" "$here/smbprotocol/offered.py" "$@" || failed=1
 fi

@@ -1,4 +1,4 @@
-//! The audit log: one record per change, and per refused attempt at a change.
+//! The audit log: a record for each change, refused attempt at a change, and login over SMB.
 
 use crate::words::{AuditEvent, Role};
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,13 @@ use serde_json::Value;
 pub struct AuditRecord {
     /// Version of the record format.
     pub version: u32,
-    /// Time at which the record was written, before the response was sent: RFC 3339, UTC, with
-    /// milliseconds.
+    /// Time at which the record was written, for requests before the response was sent: RFC 3339,
+    /// UTC, with milliseconds.
     pub time: String,
     /// Type of the event.
     pub event: AuditEvent,
-    /// Caller: the name of a token, or `socket`; absent if unknown.
+    /// Caller: the name of a token, or `socket`; for logins, the user or the named
+    /// account; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     /// Role of the caller.
@@ -24,7 +25,7 @@ pub struct AuditRecord {
     /// User ID of the process at the other end of the socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// Address of the caller.
+    /// Address of the caller or client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// HTTP method.
@@ -42,12 +43,13 @@ pub struct AuditRecord {
     /// HTTP status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Error code, if the response was an error.
+    /// Error code, if the response was an error; for refused logins, the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// Generation of the catalogue after the request.
     pub generation: u64,
-    /// Number of refused attempts before this one without a record, because they came too fast.
+    /// Number of refused attempts before this one without a record, because they came too fast; for
+    /// logins, of those of the same kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<u64>,
     /// Additional information.

@@ -200,6 +200,12 @@ words! {
     Denied = "denied",
     /// Secrets were handed out: a backup of the catalogue.
     Secret = "secret",
+    /// A user logged in over SMB.
+    Login = "login",
+    /// A login over SMB was refused.
+    LoginRefused = "login-refused",
+    /// A user logged off over SMB.
+    Logoff = "logoff",
     /// The catalogue changed since the previous record, and no record of the change exists.
     Gap = "gap"
 }

@@ -34,6 +34,24 @@ pub(crate) const LOG_FLUSH_WAIT: Duration = Duration::from_secs(2);
 /// Beyond: lines that would have to wait are dropped and counted.
 pub(crate) const LOG_DIRECT_WAIT: Duration = Duration::from_secs(1);
 
+/// Records of denied requests to the API in a minute, by which a stranger could fill the disk: some
+/// 20 MB a day. Beyond: they are counted in the next record.
+pub(crate) const DENIALS_MINUTE_MAX: u32 = 30;
+
+/// Records of refused logins over SMB in a minute: some 13 MB a day. Beyond: they are counted in
+/// the next record of one, or in one at the end of the minute.
+pub(crate) const LOGIN_REFUSALS_MINUTE_MAX: u32 = 30;
+
+/// Records of logins and logoffs over SMB in a minute: users who do nothing else can write some
+/// 130 MB a day. Beyond: as above.
+pub(crate) const LOGIN_RECORDS_MINUTE_MAX: u32 = 300;
+
+/// Logins over SMB that wait to be recorded. Beyond: they are counted, and not recorded.
+pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
+
+/// Characters of an account's name in a record; longer names are cut.
+pub(crate) const USER_CHARS_MAX: usize = 256;
+
 /// Connections of the API over TCP, all addresses it listens on. Beyond: of the origin that has the
 /// most, the connection that has waited longest for a request is closed for a newcomer; if all have
 /// requests that are being answered, the newcomer is closed.

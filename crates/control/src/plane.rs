@@ -8,6 +8,7 @@ mod clients;
 
 pub use clients::{ClientState, Lock, LockOwner, Object, SmbOpen, SmbSession, Step, Uses};
 
+use crate::logins::Logins;
 use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::Snapshot;
@@ -222,6 +223,9 @@ pub trait Plane: ClientState + Send + Sync + 'static {
     /// Begins to count a volume's usage anew, if the volume is being served; false if that is
     /// under way already. Blocks.
     fn rescan(&self, id: VolumeId) -> Option<bool>;
+
+    /// The logins of users over SMB, for the audit log.
+    fn logins(&self) -> Arc<Logins>;
 
     /// The counters of the whole server.
     fn totals(&self) -> Totals;

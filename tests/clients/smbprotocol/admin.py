@@ -5,7 +5,10 @@ import json
 import os
 import subprocess
 import sys
+import time
+import uuid
 
+import frames
 import suite
 from cases import (
     ALL,
@@ -22,6 +25,8 @@ from cases import (
     same,
     wait_for_lock,
 )
+from smbprotocol.connection import Connection, Dialects
+from smbprotocol.exceptions import LogonFailure
 from smbprotocol.session import Session
 
 FILE_CLOSED = 0xC0000128
@@ -140,7 +145,10 @@ def closes_a_session(server):
         same(weir("smb", "close-session", str(number))["opens"], 1)
         same([session["id"] for session in sessions(server.user)], [second.session.session_id])
         two.lock(locks((0, 10, EXCLUSIVE | AT_ONCE)))
+        # The key that would sign the answer ended with the session.
+        first.connection.verify_signature = lambda *_, **__: None
         fails(USER_SESSION_DELETED, one.write, b"x", 0)
+        del first.connection.verify_signature
         same(two.write(b"x", 0), 1)
         fails_by_hand("close-session", number)
         # The connection is left, and takes another login.
@@ -157,13 +165,79 @@ def fails_by_hand(command, number):
     assert "there is no" in done.stderr, done.stderr
 
 
-def records_what_was_closed(server):
+def records():
+    """The audit log of the last hour."""
     command = [os.environ["WEIR"], "--data", os.environ["WEIR_DATA"], "--output", "json", "audit", "--since", "1h"]
     lines = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
-    records = [json.loads(line) for line in lines]
-    closed = [record for record in records if record.get("route", "").startswith("/v1/smb/")]
+    return [json.loads(line) for line in lines]
+
+
+def records_what_was_closed(server):
+    """By the tests before."""
+    closed = [record for record in records() if record.get("route", "").startswith("/v1/smb/")]
     same([record["event"] for record in closed], ["change", "refused", "change", "change", "refused"])
     assert "closed-by-hand" in closed[0]["note"] and server.user in closed[0]["note"], closed[0]
+
+
+def new_records(before, count):
+    """The records after the first `before`, once there are `count` of logins: these come a little later."""
+    deadline = time.monotonic() + 30
+    while True:
+        new = [record for record in records()[before:] if record["event"].startswith("log")]
+        if len(new) >= count or time.monotonic() > deadline:
+            return new
+        time.sleep(0.1)
+
+
+def fails_to_log_in(server, user, password):
+    connection = Connection(uuid.uuid4(), *server.address)
+    connection.connect(Dialects.SMB_3_1_1)
+    try:
+        Session(connection, user, password, require_encryption=False, auth_protocol="ntlm").connect()
+    except LogonFailure:
+        return
+    finally:
+        connection.disconnect()
+    raise AssertionError("%s logs in" % user)
+
+
+def records_logins(server):
+    before = len(records())
+    with Client(server) as client:
+        number = client.session.session_id
+    fails_to_log_in(server, server.other, "Geheimes Wort")
+    fails_to_log_in(server, "nobody-here", "Geheimes Wort")
+    new = new_records(before, 4)
+    here = server.address[0]
+    same(
+        [(record["event"], record["who"], record["from"], record.get("code")) for record in new],
+        [
+            ("login", server.user, here, None),
+            ("logoff", server.user, here, None),
+            ("login-refused", server.other, here, "wrong_password"),
+            ("login-refused", "nobody-here", here, "unknown_user"),
+        ],
+    )
+    same([record["note"] for record in new[:2]], ["SMB session %d" % number] * 2)
+    assert "Geheimes" not in json.dumps(new)
+
+
+def counts_what_it_does_not_record(server):
+    """A flood of tokens that are none, which name nobody and so are answered at once."""
+    before = len(records())
+    for _ in range(200):
+        wire = frames.Wire(server.address)
+        wire.negotiate()
+        same(wire.setup(b"no token").status, "INVALID_PARAMETER")
+        wire.close()
+    deadline, told, counted = time.monotonic() + 100, 0, 0
+    while told + counted < 200 and time.monotonic() < deadline:
+        new = [record for record in records()[before:] if record["event"] == "login-refused"]
+        told = len([record for record in new if "from" in record])
+        counted = sum(record.get("suppressed", 0) for record in new)
+        time.sleep(0.5)
+    same(told + counted, 200)
+    assert told <= 60, told
 
 
 TESTS = [
@@ -173,6 +247,8 @@ TESTS = [
     closes_an_open,
     closes_a_session,
     records_what_was_closed,
+    records_logins,
+    counts_what_it_does_not_record,
 ]
 
 

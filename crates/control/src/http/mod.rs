@@ -174,6 +174,7 @@ pub async fn serve(
     let watching = tokio::spawn(crate::watch::run(board, plane, stopping.clone()));
     serving.spawn(listen::serve_socket(local, router, stopping.clone(), grace));
     trash.remove_condemned(catalog)?;
+    let recording = tokio::spawn(audit::record_logins(state.clone(), stopping.clone()));
     let mut hangups = signal(SignalKind::hangup())?;
     let mut until = std::pin::pin!(until);
     loop {
@@ -186,6 +187,7 @@ pub async fn serve(
     let _told = stop.send(true);
     while serving.join_next().await.is_some() {}
     watching.await.map_err(io::Error::other)?;
+    recording.await.map_err(io::Error::other)?;
     if timeout(config.shutdown_grace, state.0.audit.finish()).await.is_err() {
         tracing::warn!("a change was still under way at shutdown, and has no record");
     }

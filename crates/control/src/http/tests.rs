@@ -9,6 +9,7 @@ mod tls;
 use super::*;
 use crate::config::ApiTls;
 use crate::http::bind;
+use crate::logins::Logins;
 use crate::plane::{OperationCount, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ struct FakePlane {
     used: Mutex<u64>,
     counting: Mutex<Option<weir_store::Counting>>,
     clients: Mutex<clients::Clients>,
+    logins: Arc<Logins>,
 }
 
 impl Plane for FakePlane {
@@ -92,6 +94,10 @@ impl Plane for FakePlane {
         lock(&self.limits).get(&id)?;
         let begun = weir_store::Counting { files: 7, bytes: 70 };
         Some(lock(&self.counting).replace(begun).is_none())
+    }
+
+    fn logins(&self) -> Arc<Logins> {
+        Arc::clone(&self.logins)
     }
 
     fn totals(&self) -> Totals {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::logins::Logins;
 use crate::plane::{
     ClientState, Lock, PlaneError, SmbOpen, SmbSession, Step, Totals, VolumeHistograms, VolumeLive,
 };
@@ -37,6 +38,10 @@ impl Plane for Driven {
 
     fn rescan(&self, _: VolumeId) -> Option<bool> {
         None
+    }
+
+    fn logins(&self) -> Arc<Logins> {
+        Arc::default()
     }
 
     fn totals(&self) -> Totals {

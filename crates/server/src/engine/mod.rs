@@ -46,6 +46,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::Snapshot;
+use weir_control::logins::Logins;
 use weir_control::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use weir_core::{Clock, HandleKey, Origin, PoolId, VolumeId};
 use weir_gate::{ParkedTotal, PoolGate};
@@ -416,6 +417,10 @@ impl Plane for Engine {
     fn rescan(&self, id: VolumeId) -> Option<bool> {
         let served = self.served.load_full();
         Some(served.by_id(id)?.volume.store.rescan())
+    }
+
+    fn logins(&self) -> Arc<Logins> {
+        Arc::clone(&self.smb.logins)
     }
 
     fn totals(&self) -> Totals {

@@ -68,3 +68,22 @@ pub enum Reason {
     #[error("the system gives no random bytes")]
     NoRandom,
 }
+
+impl Reason {
+    /// The word for the reason, for programs.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "malformed",
+            Self::OutOfOrder => "out_of_order",
+            Self::NoMechanism => "no_mechanism",
+            Self::Weak => "weak",
+            Self::Anonymous => "anonymous",
+            Self::OldResponse => "old_response",
+            Self::UnknownUser => "unknown_user",
+            Self::WrongProof => "wrong_password",
+            Self::WrongMic | Self::WrongListMic | Self::NoListMic => "tampered",
+            Self::NoRandom => "no_random",
+        }
+    }
+}

@@ -10,10 +10,11 @@ use weir_report::terminal::json_line;
 /// Polling interval of `--follow`.
 const FOLLOW_WAIT: Duration = Duration::from_secs(1);
 
-/// Show the audit log: changes, and refused requests
+/// Show the audit log: changes, refused requests, and logins over SMB
 ///
 /// The log records every change with the caller (token or user of the socket) and the request. It
-/// also records refused changes, requests without permission (at most 30 per minute) and backups.
+/// also records refused changes, requests without permission (at most 30 per minute), backups, and
+/// logins, refused logins (at most 30 per minute) and logoffs over SMB.
 /// The command requires the admin role. Without options it shows the latest 100 records.
 #[derive(Args)]
 #[command(after_long_help = "\
@@ -59,6 +60,9 @@ fn line(record: &AuditRecord) -> String {
     let said = |text: &Option<String>| text.clone().unwrap_or_default();
     let what = match record.event {
         AuditEvent::Gap => said(&record.note),
+        AuditEvent::Login | AuditEvent::LoginRefused | AuditEvent::Logoff => {
+            format!("{who}{place} {}", said(&record.note)).trim_end().to_owned()
+        }
         _ => format!("{who}{place} {} {}", said(&record.method), said(&record.path)),
     };
     let mut line = format!("{} {:<7} {what}", record.time, record.event);
@@ -69,7 +73,12 @@ fn line(record: &AuditRecord) -> String {
         line += &format!(": {code}");
     }
     if let Some(count) = record.suppressed {
-        line += &format!(" (and {count} earlier refused requests)");
+        let what = match record.event {
+            AuditEvent::Login | AuditEvent::Logoff => "logins or logoffs",
+            AuditEvent::LoginRefused => "refused logins",
+            _ => "refused requests",
+        };
+        line += &format!(" (and {count} earlier {what})");
     }
     line
 }
@@ -99,6 +108,19 @@ mod tests {
             suppressed: None,
             note: None,
         };
+        let login = AuditRecord {
+            event: AuditEvent::LoginRefused,
+            method: None,
+            path: None,
+            request: None,
+            code: Some("wrong_password".into()),
+            suppressed: Some(7),
+            ..record.clone()
+        };
+        assert_eq!(
+            line(&login),
+            "2026-11-22T10:00:00.000Z login-refused ci (192.0.2.7:50000): wrong_password (and 7 earlier refused logins)"
+        );
         assert_eq!(
             line(&record),
             "2026-11-22T10:00:00.000Z refused ci (192.0.2.7:50000) POST /v1/pools {\"name\":\"p\"}: name_taken"

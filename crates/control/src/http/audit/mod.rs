@@ -5,10 +5,11 @@
 //! A crash between the two leaves a change without a record; the next start finds by the
 //! catalogue's generation that something is missing and says so in the log.
 
-mod denials;
 mod log;
+mod logins;
 mod read;
 
+pub(super) use logins::record_logins;
 pub(super) use read::read;
 
 use super::access::Caller;
@@ -16,13 +17,14 @@ use super::body;
 use super::change::{Replayed, Warnings};
 use super::failure::{Code, Failure};
 use super::{ControlState, preconditions, time_of_day};
+use crate::limits::DENIALS_MINUTE_MAX;
+use crate::per_minute::PerMinute;
 use crate::sync::{Arc, AsyncMutex, Mutex, Semaphore, lock};
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use denials::Denials;
 use log::Log;
 use serde_json::{Value, json};
 use std::io;
@@ -54,7 +56,7 @@ pub(super) struct Audit {
     /// made.
     turn: AsyncMutex<()>,
     in_hand: Arc<Semaphore>,
-    denials: Mutex<Denials>,
+    denials: Mutex<PerMinute>,
 }
 
 impl Audit {
@@ -83,7 +85,7 @@ impl Audit {
             catalog,
             turn: AsyncMutex::new(()),
             in_hand: Arc::new(Semaphore::new(IN_HAND_MAX as usize)),
-            denials: Mutex::default(),
+            denials: Mutex::new(PerMinute::new(DENIALS_MINUTE_MAX)),
         })
     }
 
@@ -133,11 +135,15 @@ impl Audit {
         }
     }
 
-    /// Writes a record, where it may wait for the disk. One that can't be written is in the
-    /// server's log.
+    /// Writes the record of a request, where it may wait for the disk. One that can't be written is
+    /// in the server's log.
     async fn write(&self, mut record: AuditRecord, safe: bool) {
-        record.time = time_of_day::text();
         record.suppressed = lock(&self.denials).take_suppressed();
+        self.append(record, safe).await;
+    }
+
+    async fn append(&self, mut record: AuditRecord, safe: bool) {
+        record.time = time_of_day::text();
         let log = Arc::clone(&self.log);
         let work = move || {
             if let Err(error) = log.append(&record, safe) {

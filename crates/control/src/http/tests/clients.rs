@@ -1,6 +1,7 @@
 //! Sessions, opens and locks of clients over HTTP.
 
 use super::*;
+use crate::logins::{Login, LoginEvent};
 use crate::plane::{ClientState, Lock, LockOwner, Object, SmbOpen, SmbSession, Step, Uses};
 use std::time::UNIX_EPOCH;
 use weir_api::{AuditEvent, AuditQuery, FileUse, LockMode, Protocol};
@@ -162,4 +163,37 @@ async fn a_session_and_an_open_are_closed_once_and_it_is_recorded() {
         ]
     );
     running.stop().await;
+}
+
+#[tokio::test]
+async fn logins_are_recorded_also_when_the_server_stops() {
+    let running = Running::start().await;
+    let login = |event| Login { account: Some("ann".into()), client: CLIENT, event };
+    let logins = Arc::clone(&running.plane.logins);
+    logins.tell(login(LoginEvent::LoggedIn { session: 7, renewed: false }));
+    while running.client.audit(&AuditQuery::default()).await.unwrap().items.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    (0..40).for_each(|_| logins.tell(login(LoginEvent::Refused { reason: "wrong_password" })));
+    logins.tell(login(LoginEvent::LoggedOff { session: 7 }));
+    let directory = running.stop().await;
+    let text = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    let records: Vec<weir_api::AuditRecord> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |event| records.iter().filter(move |record| record.event == event);
+    let refused: Vec<_> = of(AuditEvent::LoginRefused).collect();
+    let (recorded, counted) = (
+        refused.iter().filter(|record| record.who.is_some()).count() as u64,
+        refused.iter().filter_map(|record| record.suppressed).sum::<u64>(),
+    );
+    assert_eq!((recorded, recorded + counted), (30, 40));
+    assert_eq!(refused[0].code.as_deref(), Some("wrong_password"));
+    let others = [AuditEvent::Login, AuditEvent::Logoff];
+    for record in others.map(|event| of(event).next().unwrap()) {
+        assert_eq!(
+            (record.who.as_deref(), record.from.as_deref()),
+            (Some("ann"), Some("192.0.2.7"))
+        );
+        assert_eq!(record.note.as_deref(), Some("SMB session 7"));
+    }
 }

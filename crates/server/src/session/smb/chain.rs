@@ -16,6 +16,7 @@ use crate::engine::{Asked, ServedSet};
 use crate::sync::Arc;
 use crate::worker::{IoGenerations, NoPermit, Permits, Unparked, give_way};
 use std::net::IpAddr;
+use weir_control::logins::LoginEvent;
 use weir_core::{Clock, Mono};
 use weir_gate::ConnId;
 use weir_smb::frame;
@@ -259,6 +260,8 @@ impl Ground {
     }
 
     async fn log_off(&self, session: &UserSession, out: &mut Vec<u8>) -> Result<(), Status> {
+        let event = LoginEvent::LoggedOff { session: session.id };
+        self.smb.tell(self.peer, Some(&session.name), event);
         tree::end_session(&self.smb, session).await;
         Empty.encode(out);
         Ok(())

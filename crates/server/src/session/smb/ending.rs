@@ -14,6 +14,7 @@ use super::user_session::UserSession;
 use super::window::Window;
 use crate::sync::{Arc, lock, oneshot};
 use std::net::IpAddr;
+use weir_control::logins::LoginEvent;
 use weir_core::Mono;
 use weir_smb::frame;
 use weir_smb::wire::{Header, SessionFlags, SessionSetupResponse, Status};
@@ -86,11 +87,18 @@ impl Ending {
         lock(&self.smb.throttle).succeeded(&account, self.peer, self.time);
         if self.renewed.is_none() {
             if !self.sessions.add(&session) {
+                self.smb.tell(
+                    self.peer,
+                    Some(&session.name),
+                    LoginEvent::Refused { reason: "no_room" },
+                );
                 return self.refuse(Status::INSUFFICIENT_RESOURCES);
             }
             self.smb.add(&session);
             tracing::info!(user = %session.name, peer = %self.peer, "logged in over SMB");
         }
+        let event = LoginEvent::LoggedIn { session: session.id, renewed: self.renewed.is_some() };
+        self.smb.tell(self.peer, Some(&session.name), event);
         let previous = self
             .smb
             .session(previous)

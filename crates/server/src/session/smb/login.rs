@@ -10,6 +10,7 @@ use crate::limits::LOGINS_CONNECTION_MAX;
 use crate::sync::{Arc, lock, oneshot};
 use std::net::IpAddr;
 use weir_catalog::{User, folded};
+use weir_control::logins::LoginEvent;
 use weir_core::{Mono, Origin};
 use weir_crypto::Provider;
 use weir_qos::ClientKey;
@@ -48,6 +49,28 @@ struct Setup<'a> {
 enum Verdict {
     Admitted { at: Mono, user: Arc<User>, login: Login },
     Refused { at: Mono, status: Status, reason: String },
+}
+
+/// Why a login is refused.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+enum Refusal {
+    #[error(transparent)]
+    Login(#[from] Reason),
+    #[error("too many failed logins before it")]
+    TooMany,
+    #[error("the user is gone or disabled")]
+    Disabled,
+}
+
+impl Refusal {
+    /// The word for the reason, in the audit log.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Login(reason) => reason.word(),
+            Self::TooMany => "too_many_failures",
+            Self::Disabled => "disabled",
+        }
+    }
 }
 
 impl SmbSession {
@@ -218,16 +241,12 @@ impl SmbSession {
         let account = folded(&login.account.user);
         let at = lock(&self.smb.throttle).answer_at(&account, cx.peer, cx.now);
         let Some(at) = at else {
-            let status = Status::LOGON_FAILURE;
-            return self.failed(cx, &account, status, &"too many failed logins before it");
+            return self.failed(cx, &login.account.user, Refusal::TooMany);
         };
         let user = cx.view.load().snapshot().user_named(&login.account.user).cloned();
         match user.filter(|user| user.enabled) {
             Some(user) => Verdict::Admitted { at, user, login },
-            None => {
-                let status = Status::LOGON_FAILURE;
-                self.failed(cx, &account, status, &"the user is gone or disabled")
-            }
+            None => self.failed(cx, &login.account.user, Refusal::Disabled),
         }
     }
 
@@ -235,26 +254,27 @@ impl SmbSession {
     fn refused(&self, cx: &Cx<'_>, Refused { reason, account }: Refused) -> Verdict {
         // A token that names nobody guesses no password.
         let Some(Account { user, .. }) = account else {
+            self.smb.tell(cx.peer, None, LoginEvent::Refused { reason: reason.word() });
             let (status, reason) = (status_of(reason), reason.to_string());
             return Verdict::Refused { at: cx.now, status, reason };
         };
-        self.failed(cx, &folded(&user), status_of(reason), &reason)
+        self.failed(cx, &user, reason.into())
     }
 
-    fn failed(
-        &self,
-        cx: &Cx<'_>,
-        account: &str,
-        status: Status,
-        reason: &dyn std::fmt::Display,
-    ) -> Verdict {
+    fn failed(&self, cx: &Cx<'_>, user: &str, reason: Refusal) -> Verdict {
+        self.smb.tell(cx.peer, Some(user), LoginEvent::Refused { reason: reason.word() });
+        let account = folded(user);
         let mut throttle = lock(&self.smb.throttle);
         // One more that is held back for too long is refused unseen, and costs no more.
-        let at = throttle.answer_at(account, cx.peer, cx.now);
+        let at = throttle.answer_at(&account, cx.peer, cx.now);
         if at.is_some() {
-            throttle.failed(account, cx.peer, cx.now);
+            throttle.failed(&account, cx.peer, cx.now);
         }
         let at = at.unwrap_or(cx.now + LONGEST);
+        let status = match reason {
+            Refusal::Login(reason) => status_of(reason),
+            Refusal::TooMany | Refusal::Disabled => Status::LOGON_FAILURE,
+        };
         let reason = format!("{account:?}: {reason}");
         Verdict::Refused { at, status, reason }
     }
@@ -272,7 +292,11 @@ impl SmbSession {
     ) -> Result<Admitted, Status> {
         let session = match &setup.renewed {
             Some(session) if session.rid == user.rid => Arc::clone(session),
-            Some(_) => return Err(Status::ACCESS_DENIED),
+            Some(_) => {
+                let event = LoginEvent::Refused { reason: "other_user" };
+                self.smb.tell(cx.peer, Some(&user.name), event);
+                return Err(Status::ACCESS_DENIED);
+            }
             None => self.new_session(cx, setup, user, &login)?,
         };
         Ok(Admitted {

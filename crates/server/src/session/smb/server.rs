@@ -6,8 +6,10 @@ use super::user_session::UserSession;
 use crate::clock::time_of_day;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::ops::Bound;
 use weir_catalog::Catalog;
+use weir_control::logins::{Login, LoginEvent, Logins};
 use weir_crypto::Provider;
 use weir_smb::auth::ntlm::ServerNames;
 use weir_smb::auth::{NtHash, hint};
@@ -34,6 +36,8 @@ pub(crate) struct SmbServer {
     pub(super) throttle: Mutex<Throttle>,
     /// Bytes that the pipes of all sessions hold.
     pub(super) pipe_bytes: PipeBytes,
+    /// The logins, for the audit log.
+    pub(crate) logins: Arc<Logins>,
     catalog: Arc<Catalog>,
     sessions: Mutex<BTreeMap<u64, Arc<UserSession>>>,
     /// The names of files that are to be deleted when the last of their opens is closed. Locked
@@ -68,6 +72,7 @@ impl SmbServer {
             name,
             throttle: Mutex::default(),
             pipe_bytes: PipeBytes::default(),
+            logins: Arc::default(),
             catalog,
             sessions: Mutex::default(),
             deletes: Mutex::default(),
@@ -103,6 +108,11 @@ impl SmbServer {
     pub(super) fn next_pipe(&self) -> FileId {
         let id = 1 << 63 | self.next_pipe.fetch_add(1, Ordering::Relaxed);
         FileId { persistent: id, volatile: id }
+    }
+
+    /// Tells the audit log of a login from `client`.
+    pub(super) fn tell(&self, client: IpAddr, account: Option<&str>, event: LoginEvent) {
+        self.logins.tell(Login { account: account.map(str::to_owned), client, event });
     }
 
     /// A user has logged in.
