@@ -1,14 +1,18 @@
-//! The memory that indexes of directories may take, of all volumes of a process together. When they
-//! take more, those that were not used for longest are dropped. Not here: the indexes.
+//! The memory that indexes of directories may take, of all volumes of a process together, and that
+//! of indexes that are being built. When all take more, the indexes that were not used for longest
+//! are dropped. Not here: the indexes.
 
 use crate::sync::{AcqRel, Acquire, Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Relaxed, Weak};
 
-/// Most bytes of all indexes: some six million names of 20 bytes.
+/// Most bytes of all indexes. A name of 20 bytes takes 44 in an index, and up to 60 while the index
+/// is built: an index of more than four million such names is not built.
 pub(crate) const INDEX_BYTES_MAX: usize = 256 << 20;
+/// Bytes by which a charge may exceed what it is for, so that not each name changes it.
+const AHEAD_BYTES_MAX: usize = 64 << 10;
 /// Indexes dropped from the list of all before it is looked through for such that are gone.
 const PRUNE_MIN: usize = 64;
 
-/// The memory, and who has some of it.
+/// The memory, and the indexes that take some of it.
 #[derive(Debug)]
 pub(crate) struct IndexMemory {
     max: usize,
@@ -92,8 +96,14 @@ impl IndexMemory {
     /// that it is not soon to be done again.
     pub(crate) fn make_room(&self) {
         self.making_room.store(false, Relaxed);
-        let enough = || self.taken() <= self.max - self.max / 8;
-        if self.taken() <= self.max {
+        self.make_room_for(0);
+    }
+
+    /// The same, so that `more` bytes fit in.
+    fn make_room_for(&self, more: usize) {
+        let takes = || self.taken().saturating_add(more);
+        let enough = || takes() <= self.max - self.max / 8;
+        if takes() <= self.max {
             return;
         }
         let mut holders: Vec<(u64, Arc<dyn Holder>)> = {
@@ -108,6 +118,59 @@ impl IndexMemory {
             }
             holder.release();
         }
+    }
+}
+
+/// Bytes that are accounted for until this is dropped. Nobody is asked to give them back.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    memory: Arc<IndexMemory>,
+    bytes: usize,
+}
+
+impl Charge {
+    /// No bytes of `memory` yet.
+    pub(crate) fn new(memory: &Arc<IndexMemory>) -> Self {
+        Self { memory: Arc::clone(memory), bytes: 0 }
+    }
+
+    /// Accounts for `bytes` at least. False, and nothing changes, if all would take too much.
+    pub(crate) fn cover(&mut self, bytes: usize) -> bool {
+        if bytes <= self.bytes {
+            return true;
+        }
+        let max = self.memory.max;
+        let ahead = (bytes / 8).min(AHEAD_BYTES_MAX);
+        let more = bytes.saturating_add(ahead).min(max).max(bytes) - self.bytes;
+        let fits = |taken: usize| taken.checked_add(more).filter(|sum| *sum <= max);
+        let done = self.memory.taken.fetch_update(AcqRel, Acquire, fits).is_ok();
+        self.bytes += if done { more } else { 0 };
+        done
+    }
+
+    /// The same, but has room made first where it is needed, which may take long.
+    pub(crate) fn cover_with_room(&mut self, bytes: usize) -> bool {
+        if self.cover(bytes) {
+            return true;
+        }
+        self.memory.make_room_for(bytes.saturating_sub(self.bytes));
+        self.cover(bytes)
+    }
+
+    /// The memory that is charged.
+    pub(crate) fn memory(&self) -> Arc<IndexMemory> {
+        Arc::clone(&self.memory)
+    }
+
+    /// Leaves it to the caller to give the bytes back.
+    pub(crate) fn pass_on(mut self) -> usize {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.memory.change(self.bytes, 0);
     }
 }
 
@@ -155,6 +218,23 @@ mod tests {
         assert_eq!((left, last.bytes.load(Relaxed)), ([0, 300, 400], 10));
         assert_eq!(memory.taken(), 715);
         assert!(memory.change(0, 400), "it can be asked for again");
+    }
+
+    #[test]
+    fn a_charge_is_never_beyond_the_maximum_and_makes_room_by_dropping_indexes() {
+        let memory = IndexMemory::new(1000);
+        let (index, _) = Index::of(&memory, 300);
+        let (mut one, mut two) = (Charge::new(&memory), Charge::new(&memory));
+        assert!(one.cover(400) && memory.taken() == 300 + 450, "a bit ahead");
+        assert!(!two.cover(400) && memory.taken() == 750, "nothing is dropped for it");
+        assert!(two.cover_with_room(400) && memory.taken() == 900);
+        assert_eq!(index.bytes.load(Relaxed), 0);
+        assert!(!one.cover_with_room(600) && memory.taken() == 900, "no index is left to drop");
+        drop(two);
+        assert!(one.cover_with_room(1000) && !Charge::new(&memory).cover(1));
+        assert!(!one.cover_with_room(1001), "alone");
+        assert_eq!(one.pass_on(), 1000);
+        assert_eq!(memory.taken(), 1000);
     }
 
     #[test]

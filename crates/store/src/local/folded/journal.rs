@@ -1,14 +1,21 @@
 //! The changes of a directory's names that come while its index is being built.
 
 use super::index::{Full, Index};
+use crate::index_memory::{Charge, IndexMemory};
+use crate::sync::Arc;
 
-/// Most changes of a journal, some 60 bytes each: more than come while a million names are listed.
+/// Most changes of a journal: more than come while a million names are listed.
 const CHANGES_MAX: usize = 1 << 17;
+/// Bytes that the allocation of a name takes beside it, at most.
+const NAME_EXTRA_BYTES: usize = 16;
 
 /// Changes in their order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Journal {
     changes: Vec<Change>,
+    /// Bytes of the names.
+    name_bytes: usize,
+    charge: Charge,
     /// Changes are missing: no index can be made of this.
     incomplete: bool,
 }
@@ -23,17 +30,35 @@ struct Change {
 }
 
 impl Journal {
+    /// One without changes, whose bytes will be accounted for in `memory`.
+    pub(super) fn new(memory: &Arc<IndexMemory>) -> Self {
+        let charge = Charge::new(memory);
+        Self { changes: Vec::new(), name_bytes: 0, charge, incomplete: false }
+    }
+
     pub(super) fn push(&mut self, name: &[u8], there: bool, count: u64) {
         let follows = self.changes.last().is_none_or(|last| last.count + 1 == count);
         if self.incomplete || !follows || self.changes.len() >= CHANGES_MAX {
             return self.give_up();
         }
         self.changes.push(Change { name: name.into(), there, count });
+        self.name_bytes += name.len() + NAME_EXTRA_BYTES;
+        let list = self.changes.capacity() * size_of::<Change>();
+        if !self.charge.cover(list + self.name_bytes) {
+            self.give_up();
+        }
     }
 
     /// Notes that changes are missing.
     pub(super) fn give_up(&mut self) {
-        *self = Self { changes: Vec::new(), incomplete: true };
+        let memory = self.charge.memory();
+        *self = Self { incomplete: true, ..Self::new(&memory) };
+    }
+
+    /// Takes the changes out.
+    pub(super) fn take(&mut self) -> Self {
+        let memory = self.charge.memory();
+        std::mem::replace(self, Self::new(&memory))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -72,6 +97,8 @@ pub(super) enum Unusable {
     Full,
     /// Changes are missing.
     Incomplete,
+    /// Other indexes that are being built take the memory now.
+    NoMemory,
 }
 
 impl From<Full> for Unusable {
@@ -85,6 +112,10 @@ mod tests {
     use super::super::index::Matches;
     use super::*;
 
+    fn empty() -> Journal {
+        Journal::new(&IndexMemory::new(64 << 20))
+    }
+
     fn has(index: &Index, name: &[u8]) -> bool {
         let mut found = Matches::default();
         index.gather(name, None, 100, &mut found);
@@ -93,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_last_change_of_a_name_counts() {
-        let (mut index, mut journal) = (Index::default(), Journal::default());
+        let (mut index, mut journal) = (Index::default(), empty());
         index.insert(b"a").unwrap();
         for (count, (name, there)) in
             [(b"a", false), (b"b", true), (b"b", false), (b"c", true)].into_iter().enumerate()
@@ -103,13 +134,13 @@ mod tests {
         assert_eq!(journal.len(), 4);
         assert_eq!(journal.play(&mut index, Some(6)), Ok(Some(10)));
         assert_eq!([b"a", b"b", b"c"].map(|name| has(&index, name)), [false, false, true]);
-        assert_eq!(Journal::default().play(&mut index, Some(3)), Ok(Some(3)));
+        assert_eq!(empty().play(&mut index, Some(3)), Ok(Some(3)));
     }
 
     #[test]
     fn a_journal_that_lacks_a_change_is_of_no_use() {
         let of = |counts: &[u64]| {
-            let mut journal = Journal::default();
+            let mut journal = empty();
             counts.iter().for_each(|count| journal.push(b"a", true, *count));
             journal
         };
@@ -120,5 +151,26 @@ mod tests {
         let many: Vec<_> = (0..=CHANGES_MAX as u64).collect();
         assert_eq!(play(of(&many), None), Err(Unusable::Incomplete));
         assert!(play(of(&many[..CHANGES_MAX]), None).is_ok());
+    }
+
+    #[test]
+    fn a_journal_is_accounted_for_and_given_up_where_there_is_no_memory() {
+        let memory = IndexMemory::new(10_000);
+        let mut journal = Journal::new(&memory);
+        for count in 0..10 {
+            journal.push(&[b'n'; 255], true, count);
+        }
+        let bytes = memory.taken();
+        assert!((2550..5000).contains(&bytes), "{bytes}");
+        let taken = journal.take();
+        assert_eq!((taken.len(), journal.len(), memory.taken()), (10, 0, bytes));
+        taken.play(&mut Index::default(), None).unwrap();
+        assert_eq!(memory.taken(), 0);
+        for count in 10..100 {
+            journal.push(&[b'n'; 255], true, count);
+            assert!(memory.taken() <= 10_000);
+        }
+        assert_eq!(memory.taken(), 0);
+        assert_eq!(journal.play(&mut Index::default(), None), Err(Unusable::Incomplete));
     }
 }

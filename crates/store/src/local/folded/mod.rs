@@ -24,25 +24,27 @@ use crate::pool::Lane;
 use crate::sync::{Arc, AtomicU64, Mutex, Promise, Relaxed, promise};
 use index::{Index, Matches};
 use journal::{Journal, Unusable};
+use scan::Listed;
 use weir_core::store::Folded as Found;
 use weir_core::{FsError, FsResult, Name};
 
-/// Names of a group that a worker looks at, and that are looked at without giving up the lock.
-/// There are more than one where names differ in case alone.
+/// Names of a group that a worker compares, and names that are compared without releasing the lock.
+/// A group has several names if they differ in case alone.
 const LOOKS_INLINE: usize = 64;
 const LOOKS_AT_ONCE: usize = 4096;
-/// The number of times that a lookup begins anew because names change meanwhile, and of those times
-/// the first in which an index is built for it.
+/// The number of times that a lookup searches the index because names change meanwhile. Only the
+/// first few of them build an index that is missing.
 const ROUNDS_MAX: usize = 8;
 const BUILDS_MAX: usize = 2;
-/// Changes that are made up for while nobody else can make any.
+/// Changes of a journal that are applied to a new index while the directory's index is locked.
 const LAST_CHANGES_MAX: usize = 256;
-/// An index of more than this is dropped in the pool.
+/// An index of more bytes than this is dropped in the pool.
 const DROPPED_INLINE_MAX: usize = 64 << 10;
-/// Bytes by which an index may grow before that is accounted for, and those of one without names.
+/// Bytes by which an index may grow before the growth is accounted for, and bytes of an index
+/// without names.
 const STEP_BYTES: usize = 4096;
 const BASE_BYTES: usize = 512;
-/// Names that must go from a directory that was too large before an index is tried again.
+/// Names that must be removed from a directory that was too large before an index is built again.
 const TRIED_AGAIN_AFTER: usize = 1 << 20;
 
 /// A directory's names without regard to case.
@@ -223,20 +225,21 @@ impl Folded {
                 false
             }
             State::None => {
-                let (journal, waiting) = (Journal::default(), vec![waiter]);
+                let (journal, waiting) = (Journal::new(&self.memory), vec![waiter]);
                 *state = State::Building(Building { journal, waiting });
                 true
             }
         }
     }
 
-    /// Makes up for the changes that came while `index` was built, and puts it into use.
-    fn put_into_use(&self, mut index: Index) -> Result<(), Unusable> {
+    /// Applies the changes that came while the index was built, and puts it into use.
+    fn put_into_use(&self, listed: Listed) -> Result<(), Unusable> {
+        let Listed { mut index, charge } = listed;
         let mut count = None;
         loop {
             let mut state = self.state.lock();
             let State::Building(building) = &mut *state else { return Ok(()) };
-            let journal = std::mem::take(&mut building.journal);
+            let journal = building.journal.take();
             if journal.len() > LAST_CHANGES_MAX {
                 drop(state);
                 count = journal.play(&mut index, count)?;
@@ -247,7 +250,8 @@ impl Folded {
             self.last_use.store(used, Relaxed);
             // Never one of an earlier index.
             let version = used << u32::BITS;
-            let mut ready = Box::new(Ready { index, count, version, accounted: 0 });
+            let accounted = charge.pass_on();
+            let mut ready = Box::new(Ready { index, count, version, accounted });
             self.account(&mut ready);
             let State::Building(building) = std::mem::replace(&mut *state, State::Ready(ready))
             else {

@@ -1,12 +1,14 @@
 //! Listings of a whole directory, in the pool: to build its index, or to find one name.
 
-use super::index::{Builder, Full, Index, Matches};
+use super::index::{Builder, Index, Matches};
 use super::journal::Unusable;
 use super::{Folded, State};
 use crate::error::fs_error;
+use crate::index_memory::{Charge, IndexMemory};
 use crate::local::inode::Inode;
 use crate::local::read_dir::position;
 use crate::local::volume::Volume;
+use crate::sync::Arc;
 use rustix::fd::AsFd;
 use rustix::fs::RawDir;
 use rustix::io::Errno;
@@ -57,29 +59,40 @@ pub(super) fn matches(volume: &Volume, dir: &Inode, wanted: &[u8]) -> FsResult<M
 /// Builds the directory's index and puts it into use.
 pub(super) fn build(volume: &Volume, dir: &Inode, folded: &Folded) {
     let unfinished = Unfinished(folded);
-    match listed(volume, dir, folded.memory.max()) {
-        Ok(Ok(index)) => match folded.put_into_use(index) {
-            Ok(()) => {}
-            Err(Unusable::Full) => folded.end_building(State::TooLarge { gone: 0 }, Ok(())),
-            Err(Unusable::Incomplete) => folded.end_building(State::None, Ok(())),
-        },
-        Ok(Err(Full)) => folded.end_building(State::TooLarge { gone: 0 }, Ok(())),
+    let built = listed(volume, dir, &folded.memory)
+        .map(|listed| listed.and_then(|listed| folded.put_into_use(listed)));
+    match built {
+        Ok(Ok(())) => {}
+        Ok(Err(Unusable::Full)) => folded.end_building(State::TooLarge { gone: 0 }, Ok(())),
+        Ok(Err(Unusable::Incomplete | Unusable::NoMemory)) => {
+            folded.end_building(State::None, Ok(()));
+        }
         Err(error) => folded.end_building(State::None, Err(error)),
     }
     drop(unfinished);
 }
 
+/// The index of all names that a listing had.
+pub(super) struct Listed {
+    pub(super) index: Index,
+    /// Covers the bytes of the index.
+    pub(super) charge: Charge,
+}
+
+/// Lists the names of a directory into an index, which is accounted for in `memory` as it grows.
 pub(super) fn listed(
     volume: &Volume,
     dir: &Inode,
-    bytes_max: usize,
-) -> FsResult<Result<Index, Full>> {
-    let mut builder = Builder::default();
-    let full = list(volume, dir, |name| match builder.add(name) {
-        Ok(()) if builder.bytes() <= bytes_max => None,
-        _ => Some(Full),
+    memory: &Arc<IndexMemory>,
+) -> FsResult<Result<Listed, Unusable>> {
+    let (mut builder, mut charge) = (Builder::default(), Charge::new(memory));
+    let unusable = list(volume, dir, |name| match builder.add(name) {
+        Ok(()) if builder.bytes() > memory.max() => Some(Unusable::Full),
+        Ok(()) if charge.cover_with_room(builder.bytes()) => None,
+        Ok(()) => Some(Unusable::NoMemory),
+        Err(full) => Some(full.into()),
     })?;
-    Ok(full.map_or_else(|| Ok(builder.finish()), Err))
+    Ok(unusable.map_or_else(|| Ok(Listed { index: builder.finish(), charge }), Err))
 }
 
 /// Whoever waits is told, even if the building panics.

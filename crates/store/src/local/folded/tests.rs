@@ -110,7 +110,7 @@ fn a_change_during_the_building_is_not_lost_whether_the_listing_has_it_or_not() 
         create(&store, &root, text);
     }
     let folded = begin_building(&store, &root);
-    let before = scan::listed(&store.0, &root, usize::MAX).unwrap().unwrap();
+    let before = scan::listed(&store.0, &root, &store.0.index_memory).unwrap().ok().unwrap();
     for text in ["Goes", "Goes and comes"] {
         block_on(Store::remove(&store, &root, name(text), &ROOT)).unwrap();
     }
@@ -119,7 +119,7 @@ fn a_change_during_the_building_is_not_lost_whether_the_listing_has_it_or_not() 
     }
     block_on(Store::remove(&store, &root, name("Comes and goes"), &ROOT)).unwrap();
     block_on(Store::rename(&store, &root, name("Moves"), &root, name("Moved"), &ROOT)).unwrap();
-    let after = scan::listed(&store.0, &root, usize::MAX).unwrap().unwrap();
+    let after = scan::listed(&store.0, &root, &store.0.index_memory).unwrap().ok().unwrap();
     let check = || {
         let all = ["GOES", "GOES AND COMES", "COMES", "COMES AND GOES", "MOVES", "MOVED"];
         let found = all.map(|text| find(&store, &root, text).ok());
@@ -132,7 +132,7 @@ fn a_change_during_the_building_is_not_lost_whether_the_listing_has_it_or_not() 
     check();
     // The same listing and journal once more, with a listing that had it all.
     let journal = {
-        let mut journal = Journal::default();
+        let mut journal = Journal::new(&store.0.index_memory);
         for (count, (text, there)) in [("Goes", false), ("Comes", true)].into_iter().enumerate() {
             journal.push(text.as_bytes(), there, count as u64);
         }
@@ -153,7 +153,7 @@ fn many_changes_during_the_building_are_made_up_for_in_parts() {
     let store = store(&directory, true);
     let root = store.root();
     let folded = begin_building(&store, &root);
-    let before = scan::listed(&store.0, &root, usize::MAX).unwrap().unwrap();
+    let before = scan::listed(&store.0, &root, &store.0.index_memory).unwrap().ok().unwrap();
     for number in 0..LAST_CHANGES_MAX + 10 {
         create(&store, &root, &format!("n{number}"));
     }
@@ -190,6 +190,34 @@ fn a_directory_that_is_too_large_for_the_memory_is_listed() {
     block_on(Store::remove(&store, &root, name("n299"), &ROOT)).unwrap();
     assert_eq!(find(&store, &root, "N299"), Err(FsError::NotFound));
     assert_eq!(find(&store, &root, "small").as_deref(), Ok("Small"));
+}
+
+#[test]
+fn indexes_that_are_built_at_once_share_the_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(&directory, true);
+    let root = store.root();
+    for number in 0..300 {
+        create(&store, &root, &format!("n{number}"));
+    }
+    let memory = IndexMemory::new(20_000);
+    let folded = Folded::new(Arc::clone(&memory), Arc::clone(&store.0.lane));
+    root.extras().folded.set(folded).unwrap();
+    let other = scan::listed(&store.0, &root, &memory).unwrap().ok().unwrap();
+    let one = memory.taken();
+    assert!(one > other.index.bytes() && 2 * one > 20_000, "{one}");
+    let second = scan::listed(&store.0, &root, &memory).unwrap();
+    assert!(matches!(second, Err(Unusable::NoMemory)), "while the other is built");
+    assert_eq!(memory.taken(), one);
+    assert_eq!(find(&store, &root, "N299").as_deref(), Ok("n299"), "by listing");
+    assert!(!is_ready(&root) && memory.taken() == one);
+    drop(other);
+    assert_eq!(memory.taken(), 0);
+    assert_eq!(find(&store, &root, "N299").as_deref(), Ok("n299"));
+    assert!(is_ready(&root));
+    let state = root.folded().unwrap().state.lock();
+    let State::Ready(ready) = &*state else { panic!("there is an index") };
+    assert_eq!((ready.accounted, memory.taken()), (ready.bytes(), ready.bytes()));
 }
 
 #[test]
