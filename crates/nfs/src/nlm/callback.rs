@@ -93,7 +93,8 @@ impl Callback {
     }
 }
 
-/// Offset and length as the protocol writes them: a length of 0 reaches to the end of the file.
+/// Offset and length as the protocol writes them: a length of 0 reaches to the end of the file. A
+/// lock of no bytes, which SMB has, is therefore told as one byte.
 pub(super) fn wire_range(range: Range) -> (u64, u64) {
-    (range.first(), range.length().unwrap_or(0))
+    (range.first(), range.length().map_or(0, |length| length.max(1)))
 }

@@ -105,6 +105,16 @@ impl Nfs {
         self.host.ask_with(args)
     }
 
+    /// The lock that denies an exclusive lock of the bytes 0 to 9: its mode, offset and length.
+    fn holder(&mut self) -> (bool, u64, u64) {
+        let (cookie, lock) = (NetObj(b"test"), self.host.about(&self.file));
+        let record = self.host.call(&NlmTest(TestArgs { cookie, exclusive: true, lock }));
+        match Reply::parse(&record).unwrap().results::<NlmTest<'_>>().unwrap().reply {
+            TestReply::Denied(holder) => (holder.exclusive, holder.offset, holder.length),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn unlock(&mut self) {
         assert_eq!(self.host.unlock(&self.file), Nlm::GRANTED);
     }
@@ -165,6 +175,10 @@ fn body_locks_of_smb() {
     assert_eq!(nfs.uses(), rest, "behind both ranges");
     smb.lock(file, (30, 1), LockFlags::UNLOCK).unwrap();
     nfs.restore();
+    // A lock of no bytes is between two; NLM has no word for it but one byte.
+    smb.lock(file, (5, 0), EXCLUSIVE).unwrap();
+    assert_eq!(nfs.holder(), (true, 5, 1));
+    smb.lock(file, (5, 0), LockFlags::UNLOCK).unwrap();
     smb.lock(file, (45, 1), EXCLUSIVE).unwrap();
     assert_eq!(nfs.uses(), Uses { grown: JUKEBOX, ..rest }, "behind the end");
     smb.close(file);
@@ -225,12 +239,7 @@ fn body_waiting() {
     nfs.unlock();
     assert_eq!(smb.receive(waiting).0.status, Smb2::SUCCESS);
 
-    let test =
-        TestArgs { cookie: NetObj(b"test"), exclusive: true, lock: nfs.host.about(&nfs.file) };
-    let record = nfs.host.call(&NlmTest(test));
-    let told = Reply::parse(&record).unwrap().results::<NlmTest<'_>>().unwrap().reply;
-    let TestReply::Denied(holder) = told else { panic!("{told:?}") };
-    assert_eq!((holder.exclusive, holder.offset, holder.length), (true, 0, 10));
+    assert_eq!(nfs.holder(), (true, 0, 10));
     assert_eq!(nfs.lock(true), Nlm::DENIED);
     assert_eq!(nfs.host.ask(&nfs.file, true, false), Nlm::BLOCKED);
     smb.close(file);
