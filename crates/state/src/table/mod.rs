@@ -215,8 +215,8 @@ impl<W> Table<W> {
         done
     }
 
-    /// The kinds of things that there are on a file.
-    pub(crate) fn presence(&self, object: &ObjectKey, books: &Books) -> Presence {
+    /// The kinds of opens and locks of a file.
+    fn presence(&self, object: &ObjectKey, books: &Books) -> Presence {
         let mut presence = self.presence_of_opens(object, &books.opens);
         if let Some(locks) = self.files.get(object) {
             presence.set(Presence::OPEN_LOCKS, locks.exact().len() > 0);

@@ -8,7 +8,6 @@ use crate::books::Books;
 use crate::error::{Conflict, Limit, NotLocked, Refused, Scope};
 use crate::file::File;
 use crate::file_locks::FileLocks;
-use crate::limits::{QUICK_LOCKS_MAX, QUICK_WAITERS_MAX};
 use crate::open::{Closed, DeleteRequest, Open, OpenMode, Opens, Sharing};
 use crate::opened::{Left, conflicts_with};
 use crate::owner::{Client, OpenId, Owner};
@@ -219,15 +218,6 @@ impl<W> Table<W> {
         self.change(&file.object, books, |locks, books| {
             locks.cancel_open(file, open, wait.0, books, grants)
         })
-    }
-
-    /// Does any request of an open about its locks, or to close it, take only a short time?
-    pub(crate) fn is_quick_open(&self, object: &ObjectKey, owner: &Owner, books: &Books) -> bool {
-        let Some(locks) = self.file(object) else { return true };
-        let moves_few = locks.waiters_and_grants() == 0 || locks.ranges_held() <= QUICK_LOCKS_MAX;
-        moves_few
-            && locks.waiters_and_grants() <= QUICK_WAITERS_MAX
-            && books.accounts.locks_of(owner) <= QUICK_LOCKS_MAX
     }
 
     /// May the bytes of `span` be used like this, by an open or by somebody who has none?

@@ -6,7 +6,6 @@ use crate::error::{Conflict, NotLocked, Refused};
 use crate::file::File;
 use crate::open::{Closed, DeleteRequest, OpenFile, OpenMode, Sharing};
 use crate::owner::{Client, OpenId, Owner};
-use crate::presence::Presence;
 use crate::range::{Io, Mode};
 use crate::span::Span;
 use crate::table::Table;
@@ -104,13 +103,6 @@ impl<W> Tables<W> {
         table.map_or(Sharing::empty(), |table| table.denied(&file.object, &self.books.opens))
     }
 
-    /// The kinds of things that there are on `file`.
-    #[must_use]
-    pub fn presence(&self, file: &File) -> Presence {
-        let table = self.table_of(file);
-        table.map_or(Presence::empty(), |table| table.presence(&file.object, &self.books))
-    }
-
     /// Locks `span` for an open (MS-FSA §2.1.5.8). With `wait`, a lock that something stands
     /// against is waited for, also if that is the open's own lock. Each request waits by itself,
     /// until it is granted or cancelled ([`Self::cancel_open`]) or the open is closed.
@@ -198,15 +190,6 @@ impl<W> Tables<W> {
     ) -> Result<(), Conflict> {
         let table = self.table_of(file);
         table.map_or(Ok(()), |table| table.io(&file.object, open, span, io, &self.books.opens))
-    }
-
-    /// Does any request of `open` about its locks, or to close it, take only a short time, whatever
-    /// others hold?
-    #[must_use]
-    pub fn is_quick_open(&self, open: OpenId) -> bool {
-        let Ok((file, owner)) = self.locker(open) else { return true };
-        let table = self.table_of(&file);
-        table.is_none_or(|table| table.is_quick_open(&file.object, &owner, &self.books))
     }
 
     /// The opens of all clients after the open `after`, in order. [`OpenId`] 0 is before all.

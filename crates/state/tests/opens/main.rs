@@ -399,7 +399,6 @@ impl Both {
             assert_eq!(self.tables.is_delete_pending(&now), lists.delete[at].is_some());
             assert_eq!(self.tables.opens_on(&now), lists.live(at).count());
             assert_eq!(self.tables.denied(&now), lists.denied(at));
-            assert_eq!(self.tables.presence(&now), lists.presence(at));
             assert_eq!(self.known.0.lock().unwrap()[at], lists.presence(at));
             self.check_io(at);
         }
