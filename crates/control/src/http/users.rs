@@ -102,6 +102,7 @@ pub(super) async fn delete(
         move |control: &Control, _: &Outcome| Ok(control.user(&control.catalog.snapshot(), &shown));
     state.change(options, target, apply, view).await
 }
+/// SMB itself is not needed for that, and the control plane does not know it.
 
 /// The NT hash of a password: MD4 of its UTF-16 in little-endian order (MS-NLMP §3.3.1, NTOWFv1).
 fn nt_hash(password: &str) -> [u8; NT_HASH_BYTES] {

@@ -18,7 +18,9 @@ mod spnego;
 mod text;
 
 pub use acceptor::{Acceptor, Login, Next};
-pub use hash::{NtHash, nt_hash};
+pub use hash::NtHash;
+#[cfg(any(test, feature = "client"))]
+pub use hash::nt_hash;
 #[cfg(any(test, feature = "client"))]
 pub use initiator::{Initiator, InitiatorError, Proven};
 pub use reason::{Account, Reason, Refused};
