@@ -58,6 +58,10 @@ impl<K: Key> Intervals<K> {
     pub(crate) fn insert(&mut self, range: Range, key: K) {
         let (reach, sole) = (range.last(), key.open());
         let node = Node { range, key, reach, sole, height: 1, below: [None; 2] };
+        if self.nodes.capacity() == 0 {
+            // Most sets have one range; a slab makes room for four by itself.
+            self.nodes = Slab::with_capacity(1);
+        }
         let new = self.nodes.insert(node);
         self.root = Some(self.insert_below(self.root, new));
     }
@@ -135,7 +139,7 @@ impl<K: Key> Intervals<K> {
         Some(self.balance(at))
     }
 
-    /// Takes the node `at` out and gives what stands in its place.
+    /// Takes the node `at` out and gives the node that replaces it.
     fn unlink(&mut self, at: usize) -> Option<usize> {
         let Node { below: [low, high], .. } = self.nodes.remove(at);
         let (Some(_), Some(high)) = (low, high) else { return low.or(high) };

@@ -15,6 +15,7 @@ use crate::owner::Owner;
 use crate::presence::Presence;
 use crate::range::Range;
 use crate::share::Share;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use weir_core::{ObjectKey, VolumeId};
@@ -22,7 +23,8 @@ use weir_core::{ObjectKey, VolumeId};
 #[derive(Debug)]
 pub(crate) struct Table<W> {
     volume: VolumeId,
-    files: BTreeMap<ObjectKey, FileLocks<W>>,
+    /// Boxed, because nodes of the map are half empty.
+    files: BTreeMap<ObjectKey, Box<FileLocks<W>>>,
     opened: Opened,
 }
 
@@ -41,7 +43,7 @@ impl<W> Table<W> {
     }
 
     pub(crate) fn file(&self, object: &ObjectKey) -> Option<&FileLocks<W>> {
-        self.files.get(object)
+        self.files.get(object).map(Box::as_ref)
     }
 
     pub(crate) fn files(&self) -> &BTreeMap<ObjectKey, FileLocks<W>> {
@@ -206,7 +208,7 @@ impl<W> Table<W> {
                 let mut locks = FileLocks::default();
                 let done = change(&mut locks, books);
                 if !locks.is_empty() {
-                    self.files.insert(*object, locks);
+                    self.files.insert(*object, Box::new(locks));
                 }
                 done
             }

@@ -7,7 +7,6 @@ use crate::ask::{Grant, GrantId, OpenLocked};
 use crate::books::Books;
 use crate::error::{Conflict, Limit, NotLocked, Refused, Scope};
 use crate::file::File;
-use crate::file_locks::FileLocks;
 use crate::open::{Closed, DeleteRequest, Open, OpenMode, Opens, Sharing};
 use crate::opened::{Left, conflicts_with};
 use crate::owner::{Client, OpenId, Owner};
@@ -29,7 +28,7 @@ impl<W> Table<W> {
         if self.opened.delete(object).is_some() {
             return Err(Refused::DeletePending);
         }
-        let shares = self.files.get(object).map(FileLocks::shares);
+        let shares = self.files.get(object).map(|locks| locks.shares());
         if self.opened.uses(object, &books.opens).conflict(mode)
             || shares.is_some_and(|shares| conflicts_with(shares, mode))
         {
