@@ -66,8 +66,8 @@ fn has_attributes(kind: FileKind) -> bool {
     matches!(kind, FileKind::Regular | FileKind::Directory)
 }
 
-/// Asks the kernel for the details that a client has set.
-fn read(fd: BorrowedFd<'_>, reach: Reach) -> FsResult<Kept> {
+/// Asks the kernel for the details that a client has set for the object of this inode number.
+fn read(fd: BorrowedFd<'_>, reach: Reach, fileid: u64) -> FsResult<Kept> {
     let mut room = [0; BYTES_MAX];
     let got = as_root(|_| match reach {
         Reach::Path => getxattr(own_path(fd), NAME, &mut room),
@@ -84,7 +84,7 @@ fn read(fd: BorrowedFd<'_>, reach: Reach) -> FsResult<Kept> {
     };
     // They decide nothing, so a file is not to be lost for them.
     Ok(kept.unwrap_or_else(|| {
-        tracing::warn!(attribute = ?NAME, "cannot read the DOS attributes of an object");
+        tracing::warn!(fileid, attribute = ?NAME, "the DOS attributes of an object are damaged");
         Kept::default()
     }))
 }
@@ -123,7 +123,8 @@ fn own(volume: &Volume, inode: &Inode, lock: &mut Guard<'_, Option<Own>>) -> FsR
     }
     let natural = Own::natural(inode.fd(), &inode.attr()?)?;
     let plain = !has_attributes(inode.kind) || inode.plain.load(Relaxed);
-    let own = if plain { natural } else { natural.with(read(inode.fd(), inode.reach)?) };
+    let own =
+        if plain { natural } else { natural.with(read(inode.fd(), inode.reach, inode.fileid)?) };
     if volume.cache_metadata {
         **lock = Some(own);
     }
@@ -156,7 +157,7 @@ impl Volume {
     pub(super) fn details_of_found(&self, fd: BorrowedFd<'_>, attr: &Attr) -> FsResult<Details> {
         let natural = Own::natural(fd, attr)?;
         let set = has_attributes(attr.kind);
-        let own = if set { natural.with(read(fd, Reach::Path)?) } else { natural };
+        let own = if set { natural.with(read(fd, Reach::Path, attr.fileid)?) } else { natural };
         let change = self.table.count_of(attr);
         Ok(Details { birth: own.birth, dos: own.dos, change })
     }
