@@ -3,6 +3,7 @@
 
 use crate::error::{IdentityError, Result};
 use crate::limits::NAME_CHARS_MAX;
+use weir_core::fold::fold_char;
 
 /// The characters that no account name of Windows may have.
 const FORBIDDEN: &str = "\"/\\[]:;|=,+*?<>@";
@@ -19,18 +20,10 @@ pub(crate) fn check(name: &str) -> Result<()> {
     Err(IdentityError::BadAccountName { name }.into())
 }
 
-/// `name` in the form in which names are compared: each character in upper case, where that is a
-/// single character.
+/// `name` in the form in which names are compared.
 #[must_use]
 pub fn folded(name: &str) -> String {
-    let upper = |c: char| {
-        let mut upper = c.to_uppercase();
-        match (upper.next(), upper.next()) {
-            (Some(single), None) => single,
-            _ => c,
-        }
-    };
-    name.chars().map(upper).collect()
+    name.chars().map(fold_char).collect()
 }
 
 #[cfg(test)]

@@ -2,25 +2,17 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use weir_core::fold::fold_char;
 
 /// The text in UTF-16.
 pub(super) fn to_utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// The text in UTF-16 and in upper case, as NTLM has it: a character with one upper-case character
-/// becomes that, and any other stays.
+/// The text in UTF-16 and in upper case, as NTLM has it (MS-NLMP §3.3.2).
 pub(super) fn to_upper_utf16(text: &str) -> Vec<u8> {
-    let upper: String = text.chars().map(upper).collect();
+    let upper: String = text.chars().map(fold_char).collect();
     to_utf16(&upper)
-}
-
-fn upper(of: char) -> char {
-    let mut upper = of.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(only), None) => only,
-        _ => of,
-    }
 }
 
 /// The text of UTF-16 bytes. `None`: an odd length, a half of a pair alone, or over `units_max`.
