@@ -11,6 +11,8 @@ pub const ANSWER_BYTES_MAX: usize = 128 << 20;
 pub const REPORT_SECONDS_MAX: u64 = 14 * 24 * 3600;
 /// Maximum number of items on a page of a list, and the default.
 pub const PAGE_ITEMS_MAX: usize = 1000;
+/// Longest password of a user, in characters: that of Windows.
+pub const PASSWORD_CHARS_MAX: usize = 256;
 /// Longest time that a client waits for a response.
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Longest a client waits for a connection.

@@ -11,13 +11,11 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use md4::{Digest as _, Md4};
+use weir_api::limits::PASSWORD_CHARS_MAX;
 use weir_api::{NewPassword, Page, User};
 use weir_catalog::{
     Asked, Catalog, CatalogError, NT_HASH_BYTES, NewUser, Outcome, Snapshot, Thing, UserChange,
 };
-
-/// Longest password, in characters: that of Windows.
-const PASSWORD_CHARS_MAX: usize = 256;
 
 pub(super) async fn list(
     State(state): State<ControlState>,
@@ -102,9 +100,9 @@ pub(super) async fn delete(
         move |control: &Control, _: &Outcome| Ok(control.user(&control.catalog.snapshot(), &shown));
     state.change(options, target, apply, view).await
 }
-/// SMB itself is not needed for that, and the control plane does not know it.
 
 /// The NT hash of a password: MD4 of its UTF-16 in little-endian order (MS-NLMP §3.3.1, NTOWFv1).
+/// SMB itself is not needed for that, and the control plane does not know it.
 fn nt_hash(password: &str) -> [u8; NT_HASH_BYTES] {
     let text: Vec<u8> = password.encode_utf16().flat_map(u16::to_le_bytes).collect();
     Md4::digest(text).into()

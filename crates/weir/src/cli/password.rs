@@ -4,14 +4,13 @@
 use anyhow::{Context, Result, bail};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, BufRead, IsTerminal, Read, Stdin};
+use weir_api::limits::PASSWORD_CHARS_MAX;
 use weir_report::{errln, terminal};
 
-/// Longest password, in characters.
-const CHARS_MAX: usize = 256;
 /// The number of characters below which the command warns.
 const CHARS_ADVISED: usize = 12;
 /// Longest line that is read, in bytes: characters of four bytes, and the end of the line.
-const LINE_BYTES_MAX: u64 = 4 * CHARS_MAX as u64 + 2;
+const LINE_BYTES_MAX: u64 = 4 * PASSWORD_CHARS_MAX as u64 + 2;
 
 /// The characters of a terminal that is read byte by byte.
 const INTERRUPT: u8 = 0x03;
@@ -37,8 +36,8 @@ pub(crate) fn read(user: &str) -> Result<String> {
         false => first_line(stdin.lock())?,
     };
     let length = password.chars().count();
-    if !(1..=CHARS_MAX).contains(&length) {
-        bail!("a password must have 1 to {CHARS_MAX} characters; nothing was changed");
+    if !(1..=PASSWORD_CHARS_MAX).contains(&length) {
+        bail!("a password must have 1 to {PASSWORD_CHARS_MAX} characters; nothing was changed");
     }
     if length < CHARS_ADVISED {
         errln!(
