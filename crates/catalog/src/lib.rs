@@ -62,7 +62,7 @@ pub use identity::{Group, RID_FIRST, SealedHash, User, folded};
 pub use limits::Minimums;
 pub use model::{
     ANONYMOUS_ID, Access, ExportRule, Level, Pool, Principal, Protocols, ShareAccess, ShareRule,
-    Smb, Squash, UnknownWord, Volume,
+    ShareSettings, Squash, UnknownWord, Volume,
 };
 pub use monitored::MonitoredHost;
 pub use network::{IpNetwork, NetworkError};

@@ -3,7 +3,7 @@
 
 mod share;
 
-pub use share::{Principal, Protocols, ShareAccess, ShareRule, Smb};
+pub use share::{Principal, Protocols, ShareAccess, ShareRule, ShareSettings};
 
 use crate::network::IpNetwork;
 use crate::terms::Terms;
@@ -70,7 +70,7 @@ pub struct Volume {
     /// The protocols by which clients reach it.
     pub protocols: Protocols,
     /// Its share.
-    pub smb: Smb,
+    pub smb: ShareSettings,
 }
 
 impl Pool {

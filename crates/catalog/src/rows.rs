@@ -4,7 +4,9 @@
 use crate::calibration;
 use crate::error::{CatalogError, Result};
 use crate::identity;
-use crate::model::{ExportRule, Level, Pool, Principal, Protocols, ShareRule, Smb, Volume};
+use crate::model::{
+    ExportRule, Level, Pool, Principal, Protocols, ShareRule, ShareSettings, Volume,
+};
 use crate::snapshot::Snapshot;
 use crate::terms::Terms;
 use rusqlite::types::ValueRef;
@@ -149,7 +151,7 @@ fn volumes<'a>(
         let quota_bytes = row.get(3)?;
         let no_protocol = || CatalogError::Damaged(format!("volume {id} has no protocol"));
         let protocols = Protocols::new(row.get(4)?, row.get(5)?).ok_or_else(no_protocol)?;
-        let smb = Smb {
+        let smb = ShareSettings {
             encrypt: row.get(6)?,
             hidden: row.get(7)?,
             abe: row.get(8)?,

@@ -31,7 +31,8 @@ pub enum NamedPrincipal {
 }
 
 impl NamedPrincipal {
-    /// `principal` by its name in `snapshot`. A name that is gone is shown as RID.
+    /// `principal` by its name in `snapshot`, which has every account that a share rule names: an
+    /// account cannot be deleted before its rules. Of any other account, the RID is the name.
     #[must_use]
     pub fn of(principal: Principal, snapshot: &Snapshot) -> Self {
         match principal {
@@ -72,7 +73,7 @@ impl Catalog {
     /// Replaces all share rules of a volume. Without rules, nobody can connect.
     ///
     /// # Errors
-    /// `NoSuch`, `TooManyShareRules`, `ShareRuleExists` if clients come twice.
+    /// `NoSuch`, `TooManyShareRules`, `ShareRuleExists` if two rules are for the same clients.
     pub fn set_share_rules(
         &self,
         name: &str,
@@ -111,14 +112,14 @@ impl Catalog {
         mode: Mode,
     ) -> Result<Outcome> {
         self.edit_share_rules(name, mode, |now, rules| {
-            let gone = (clients.network, clients.principal.resolve(now)?);
-            let stays = |rule: &&ShareRule| (rule.network, rule.principal) != gone;
-            let left: Vec<_> = rules.iter().filter(stays).copied().collect();
-            if left.len() == rules.len() {
+            let removed = (clients.network, clients.principal.resolve(now)?);
+            let is_kept = |rule: &&ShareRule| (rule.network, rule.principal) != removed;
+            let kept: Vec<_> = rules.iter().filter(is_kept).copied().collect();
+            if kept.len() == rules.len() {
                 let (volume, rule) = (name.to_owned(), clients.to_string());
                 return Err(IdentityError::NoSuchShareRule { volume, rule }.into());
             }
-            Ok(left)
+            Ok(kept)
         })
     }
 
@@ -135,9 +136,9 @@ impl Catalog {
                 return Err(IdentityError::TooManyShareRules.into());
             }
             let mut clients = HashSet::new();
-            let mut twice =
+            let mut duplicates =
                 rules.iter().filter(|one| !clients.insert((one.network, one.principal)));
-            if let Some(ShareRule { network, principal, .. }) = twice.next() {
+            if let Some(ShareRule { network, principal, .. }) = duplicates.next() {
                 let principal = NamedPrincipal::of(*principal, now);
                 let rule = ShareClients { network: *network, principal }.to_string();
                 let volume = volume.name.clone();

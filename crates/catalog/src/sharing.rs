@@ -2,7 +2,7 @@
 //! `shares`.
 
 use crate::error::{IdentityError, Result};
-use crate::model::{Protocols, ShareRule, Smb};
+use crate::model::{Protocols, ShareRule, ShareSettings};
 use crate::rows;
 use crate::snapshot::Snapshot;
 use rusqlite::{Connection, params};
@@ -24,8 +24,8 @@ pub struct SharingChange {
     pub abe: Option<bool>,
 }
 
-/// Changes the volume `id`, called `name`, which has the protocols `had` and the share `smb`. A
-/// share that is turned on without rules gets those for this machine.
+/// Changes the volume `id`, called `name`, which has these protocols and settings `before`. A share
+/// without rules that is turned on gets the rules for this machine.
 ///
 /// # Errors
 /// `ShareNameTaken`, `ShareNameReserved`, `Database`.
@@ -33,16 +33,17 @@ pub(crate) fn store(
     tx: &Connection,
     now: &Snapshot,
     (id, name): (VolumeId, &str),
-    (had, smb): (Protocols, &Smb),
+    before: (Protocols, &ShareSettings),
     change: &SharingChange,
 ) -> Result<()> {
     if *change == SharingChange::default() {
         return Ok(());
     }
-    let protocols = change.protocols.unwrap_or(had);
-    if protocols.smb() && !had.smb() {
+    let (protocols_before, settings) = before;
+    let protocols = change.protocols.unwrap_or(protocols_before);
+    if protocols.smb() && !protocols_before.smb() {
         check_name(now, name)?;
-        if smb.rules.is_empty() {
+        if settings.rules.is_empty() {
             rows::store_share_rules(tx, id, &ShareRule::defaults())?;
         }
     }
@@ -53,9 +54,9 @@ pub(crate) fn store(
             id.0,
             protocols.nfs(),
             protocols.smb(),
-            change.encrypt.unwrap_or(smb.encrypt),
-            change.hidden.unwrap_or(smb.hidden),
-            change.abe.unwrap_or(smb.abe)
+            change.encrypt.unwrap_or(settings.encrypt),
+            change.hidden.unwrap_or(settings.hidden),
+            change.abe.unwrap_or(settings.abe)
         ],
     )?;
     Ok(())

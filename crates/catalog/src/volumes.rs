@@ -5,7 +5,7 @@
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{SIZE_BYTES_MAX, VOLUMES_MAX};
-use crate::model::{ExportRule, Pool, Protocols, Smb, Volume};
+use crate::model::{ExportRule, Pool, Protocols, ShareSettings, Volume};
 use crate::sharing::{self, SharingChange};
 use crate::snapshot::Snapshot;
 use crate::terms::{Terms, TermsChange};
@@ -86,7 +86,7 @@ impl Catalog {
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX })?;
             rows::store_terms(tx, VolumeId(id), &new.terms)?;
             rows::store_exports(tx, VolumeId(id), &ExportRule::defaults())?;
-            let (this, none) = ((VolumeId(id), new.name.as_str()), Smb::default());
+            let (this, none) = ((VolumeId(id), new.name.as_str()), ShareSettings::default());
             sharing::store(tx, now, this, (Protocols::NFS, &none), &new.sharing)?;
             now.check_pool(pool)?;
             Ok((Touched::Volume(VolumeId(id)), (Arc::clone(pool), VolumeId(id))))

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
     Access, BytesPerSecond, Catalog, Ceiling, ExportRule, IdempotencyKey, Iops, Known, Limits,
-    Mode, NewUser, NewVolume, Protocols, Qos, RID_FIRST, Replace, Smb, Squash, TermsChange,
-    VolumeChange, backup_stopped, check, restore,
+    Mode, NewUser, NewVolume, Protocols, Qos, RID_FIRST, Replace, ShareSettings, Squash,
+    TermsChange, VolumeChange, backup_stopped, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -282,7 +282,7 @@ fn what_format_10_brought_is_kept_and_nobody_is_known_over_smb() {
     let calibration = snapshot.calibration_of("/srv/shared").unwrap();
     assert_eq!((calibration.at, calibration.cells.len()), (1_700_000_000, 1));
     for volume in snapshot.volumes() {
-        assert_eq!((volume.protocols, &volume.smb), (Protocols::NFS, &Smb::default()));
+        assert_eq!((volume.protocols, &volume.smb), (Protocols::NFS, &ShareSettings::default()));
     }
     assert!(snapshot.users().is_empty() && snapshot.groups().is_empty());
     // The domain belongs to the data directory, not to a version.

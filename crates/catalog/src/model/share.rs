@@ -44,7 +44,7 @@ impl Default for Protocols {
 
 /// The settings of a volume's share. They are kept while the volume has no SMB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Smb {
+pub struct ShareSettings {
     /// Whether every request must be encrypted.
     pub encrypt: bool,
     /// Whether lists of shares omit it.
@@ -88,7 +88,7 @@ pub enum ShareAccess {
     ReadWrite,
 }
 
-impl Smb {
+impl ShareSettings {
     /// Does a rule name the account with this RID?
     pub(crate) fn names_account(&self, rid: u32) -> bool {
         let named = |rule: &ShareRule| matches!(rule.principal, Principal::User(of) | Principal::Group(of) if of == rid);

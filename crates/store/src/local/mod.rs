@@ -52,7 +52,7 @@ use commit::Extent;
 pub use inode::Inode;
 pub use meta::{OpenError, volume_format};
 use remove::Victim;
-use rename::Terms;
+use rename::Conditions;
 use rustix::fs::{readlinkat, syncfs};
 use weir_core::attr::Change;
 use weir_core::store::{
@@ -323,7 +323,7 @@ impl Store for LocalStore {
         to: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Change, Change)>> {
-        self.rename((from_dir, from), (to_dir, to), Terms::NONE, cred)
+        self.rename((from_dir, from), (to_dir, to), Conditions::NONE, cred)
     }
 
     fn remove_this(
@@ -344,7 +344,7 @@ impl Store for LocalStore {
         replace: Replace,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Change, Change)>> {
-        self.rename(from, to, Terms::this(object, replace), cred)
+        self.rename(from, to, Conditions::this(object, replace), cred)
     }
 
     fn link(

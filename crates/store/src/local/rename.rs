@@ -26,13 +26,13 @@ struct Side<'a> {
 
 /// The conditions of a rename.
 #[derive(Clone)]
-pub(super) struct Terms {
+pub(super) struct Conditions {
     /// The object that the old name must lead to; without one, any.
     this: Option<Arc<Inode>>,
     replace: Replace,
 }
 
-impl Terms {
+impl Conditions {
     /// None, as in NFS.
     pub(super) const NONE: Self = Self { this: None, replace: Replace::Yes };
 
@@ -46,14 +46,14 @@ impl LocalStore {
         &self,
         (from_dir, from): (&Arc<Inode>, Name<'_>),
         (to_dir, to): (&Arc<Inode>, Name<'_>),
-        terms: Terms,
+        conditions: Conditions,
         cred: &Credentials,
     ) -> FsResult<(Change, Change)> {
         let sides = (Side { dir: from_dir, name: from }, Side { dir: to_dir, name: to });
         self.foresee_renamed((from_dir, from), sides).await?;
         let call = self.1;
         let by = (cred, call.as_ref());
-        let now = |volume: &Volume, w| rename(volume, sides, &terms, by, w);
+        let now = |volume: &Volume, w| rename(volume, sides, &conditions, by, w);
         let changes = match self.inline_in_turn(from_dir, now) {
             Some(done) => done,
             None => {
@@ -62,7 +62,7 @@ impl LocalStore {
                 self.pooled_change_in_turn(from_dir, move |volume, waiting| {
                     let from = Side { dir: &dirs.0, name: from.get()? };
                     let to = Side { dir: &dirs.1, name: to.get()? };
-                    rename(volume, (from, to), &terms, (&cred, call.as_ref()), waiting)
+                    rename(volume, (from, to), &conditions, (&cred, call.as_ref()), waiting)
                 })
                 .await
             }
@@ -128,20 +128,20 @@ fn target(volume: &Volume, to: Side<'_>, waiting: Waiting) -> Step<Option<Arc<In
 fn source(
     volume: &Volume,
     (from, to): (Side<'_>, Side<'_>),
-    terms: &Terms,
+    conditions: &Conditions,
     cred: &Credentials,
     waiting: Waiting,
 ) -> Step<Arc<Inode>> {
     let source = match volume.locked_lookup(from.dir, from.name, waiting) {
         // Whether the caller may know that is the kernel's to say.
-        Err(Stop::Failed(FsError::NotFound)) if terms.this.is_none() => {
+        Err(Stop::Failed(FsError::NotFound)) if conditions.this.is_none() => {
             rename_entry(from, to, Replace::Yes, cred)?;
             return Err(FsError::Io.into());
         }
         found => found?,
     };
     // No name changes while the directories are locked.
-    match &terms.this {
+    match &conditions.this {
         Some(this) if this.serial != source.serial => Err(FsError::NotFound.into()),
         _ => Ok(source),
     }
@@ -191,7 +191,7 @@ fn end_target(
 fn rename(
     volume: &Volume,
     (from, to): (Side<'_>, Side<'_>),
-    terms: &Terms,
+    conditions: &Conditions,
     (cred, call): (&Credentials, Option<&CallId>),
     waiting: Waiting,
 ) -> Step<(Change, Change)> {
@@ -206,10 +206,10 @@ fn rename(
     if from.name.is_special() || to.name.is_special() {
         return Err(FsError::Invalid.into());
     }
-    let source = source(volume, (from, to), terms, cred, waiting)?;
+    let source = source(volume, (from, to), conditions, cred, waiting)?;
     let target = target(volume, to, waiting)?;
     let onto_itself = one && from.name == to.name;
-    if target.is_some() && terms.replace == Replace::No && !onto_itself {
+    if target.is_some() && conditions.replace == Replace::No && !onto_itself {
         return Err(FsError::Exists.into());
     }
     volume.mend(&source, waiting)?;
@@ -224,7 +224,7 @@ fn rename(
     let to_mutation = (!one).then(|| to.dir.begin());
     let source_mutation = source.begin();
     let target_mutation = target.as_deref().map(Inode::begin);
-    let replace = if onto_itself { Replace::Yes } else { terms.replace };
+    let replace = if onto_itself { Replace::Yes } else { conditions.replace };
     rename_entry(from, to, replace, cred).inspect_err(|_| volume.calls.void(call))?;
     volume.calls.acted(call, None);
     let same_object = target.as_ref().is_some_and(|target| target.serial == source.serial);
