@@ -123,7 +123,7 @@ pub(crate) fn is_there(path: &Path) -> Result<bool> {
     }
 }
 
-/// The token of the API, made once: 64 hexadecimal digits of chance.
+/// The token of the API, made once: 64 random hexadecimal digits.
 pub(crate) fn token(directory: &Path) -> Result<String> {
     let make = || Ok((random_digits()? + "\n").into_bytes());
     let bytes = read_or_make(directory, "api.token", make)?;
@@ -141,12 +141,12 @@ pub(crate) fn valid_token(bytes: Vec<u8>) -> Option<String> {
     token.filter(|token| token.len() >= TOKEN_CHARS_MIN)
 }
 
-/// 64 hexadecimal digits of chance.
+/// 64 random hexadecimal digits.
 pub(crate) fn random_digits() -> Result<String> {
     Ok(random::<32>()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// `N` bytes of chance.
+/// `N` random bytes.
 pub(crate) fn random<const N: usize>() -> Result<Vec<u8>> {
     let mut bytes = [0; N];
     let failed = |error| at(Path::new("random source"))(std::io::Error::other(error));

@@ -14,15 +14,16 @@ use weir_core::VolumeId;
 /// cycles go undetected, as they do on other servers.
 const OWNERS_MAX: usize = 256;
 
-/// Goes from holders to what they wait for and on to its holders. A request that waits only because
-/// it may not overtake belongs to an owner without locks (see [`Tables`](crate::Tables)), so nobody
-/// waits for that owner in turn, and holders are all there is to follow.
+/// Goes from the holders of a lock to the locks that they wait for, and to the holders of those. A
+/// request that waits only because it may not overtake belongs to an owner without locks (see
+/// [`Tables`](crate::Tables)), so nobody waits for that owner in turn, and the search follows
+/// holders alone.
 ///
 /// An owner is taken to be stuck while one of its requests waits, as `fcntl` does; if it has
 /// threads that go on, that may be wrong (IEEE 1003.1 allows it: `EDEADLK`).
 ///
-/// The locks of opens are not followed: an open is no thread, and a client can cancel what waits
-/// there, so a cycle that leads through one is not for ever.
+/// The locks of opens are not followed: an open is no thread, and a client can cancel the requests
+/// of an open that wait, so a cycle through an open does not last for ever.
 pub(crate) fn found<W>(
     tables: &BTreeMap<VolumeId, Table<W>>,
     accounts: &Accounts,

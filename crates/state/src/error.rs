@@ -23,8 +23,8 @@ pub enum Refused {
     /// Another owner's share denies it, or has what this one would deny.
     #[error("denied by a share reservation")]
     Shared,
-    /// An open stands against it, or a share against an open: one does what the other does not let
-    /// it do.
+    /// It conflicts with an open, or an open conflicts with a share: one has an access that the
+    /// other denies.
     #[error("a sharing violation")]
     Sharing,
     /// The file is to be deleted when its last open is closed, and nobody may open it meanwhile.
@@ -100,7 +100,7 @@ pub struct NotLocked;
 /// Why bytes may not be read or written now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Conflict {
-    /// A lock on some of the bytes stands against it.
+    /// It conflicts with a lock of some of the bytes.
     #[error("the range is locked")]
     Locked,
     /// An open does not let others do it.

@@ -29,7 +29,7 @@ impl ExactRanges {
         self.len
     }
 
-    /// A lock that stands against `owner` locking `range` in this mode (MS-FSA §2.1.4.10 with
+    /// A lock that conflicts with `owner` locking `range` in this mode (MS-FSA §2.1.4.10 with
     /// locking intent): an exclusive one of another owner, and for an exclusive lock any.
     pub(crate) fn conflict(&self, owner: &Owner, range: Range, mode: Mode) -> Option<Found<'_>> {
         match mode {

@@ -1,11 +1,12 @@
-//! The state on which all protocols over a volume must agree: the holders of a file's bytes
-//! ([`Tables::lock`], [`Tables::lock_open`]), its opens ([`Tables::open_file`]) and the shares of
-//! its openers ([`Tables::share`]), the waiters in their order, and the rules of the grace period
-//! after a restart ([`Tables::begin_grace`]).
+//! The state on which all protocols over a volume must agree: the byte-range locks of a file
+//! ([`Tables::lock`], [`Tables::lock_open`]), its opens ([`Tables::open_file`]) and share
+//! reservations ([`Tables::share`]), the waiting requests in their order, and the rules of the
+//! grace period after a restart ([`Tables::begin_grace`]).
 //!
-//! There are two disciplines of byte ranges. Owners with names follow POSIX; their locks are for
-//! those who ask. Opens follow MS-FSA; their locks stand in the way of reading and writing too
-//! ([`Tables::io`]). Both are in one queue and stand against each other.
+//! There are two disciplines of byte ranges. Locks of owners with names follow POSIX and are
+//! advisory. Locks of opens follow MS-FSA and are mandatory: reading and writing can conflict with
+//! them ([`Tables::io`]). Locks of both disciplines conflict with each other, and their waiting
+//! requests are in one queue.
 //!
 //! Each volume has a table of its own; owners, their bounds and the search for deadlocks belong to
 //! books that all volumes share. All of it is plain data under the caller's mutex: every change of

@@ -23,8 +23,8 @@ bitflags::bitflags! {
     }
 }
 
-/// An open's use of its file. An open whose access is empty, because it is for attributes only, is
-/// in nobody's way, whatever it shares, and nobody in its way (MS-FSA §2.1.5.1.2.2).
+/// An open's use of its file. An open whose access is empty, because it is for attributes only,
+/// conflicts with no other open, whatever either of them shares (MS-FSA §2.1.5.1.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpenMode {
     /// The access that was granted.

@@ -12,20 +12,20 @@ use weir_core::{Access, ObjectKey};
 /// The files with opens.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
-    files: BTreeMap<Arc<ObjectKey>, Of>,
+    files: BTreeMap<Arc<ObjectKey>, FileOpens>,
 }
 
 /// The opens of one file. Most files have one, which needs nothing beside its number.
 #[derive(Debug)]
-struct Of {
+struct FileOpens {
     /// The only open, unless there is `more`.
     only: OpenId,
-    more: Option<Box<More>>,
+    more: Option<Box<SeveralOpens>>,
 }
 
 /// The opens of a file that has several, or that is to be deleted.
 #[derive(Debug, Default)]
-struct More {
+struct SeveralOpens {
     opens: BTreeSet<OpenId>,
     uses: Uses,
     delete: Option<DeleteRequest>,
@@ -94,18 +94,19 @@ fn sharing(access: Access) -> Sharing {
     sharing
 }
 
-/// Does a share stand against an open in this mode?
+/// Does a share conflict with an open in this mode?
 pub(crate) fn conflicts_with(shares: &Shares, mode: OpenMode) -> bool {
     sharing(shares.denied()).intersects(mode.access)
         || sharing(shares.accessed()).intersects(mode.denied())
 }
 
-impl Of {
+impl FileOpens {
     /// The opens as several, even if there is only one.
-    fn more(&mut self, opens: &Opens) -> &mut More {
+    fn more(&mut self, opens: &Opens) -> &mut SeveralOpens {
         let only = self.only;
         self.more.get_or_insert_with(|| {
-            let mut more = More { opens: BTreeSet::from([only]), ..More::default() };
+            let mut more =
+                SeveralOpens { opens: BTreeSet::from([only]), ..SeveralOpens::default() };
             if let Ok(open) = opens.get(only) {
                 more.uses.add(open.mode);
             }
@@ -125,8 +126,8 @@ impl Opened {
     pub(crate) fn uses(&self, object: &ObjectKey, opens: &Opens) -> Uses {
         let mut uses = Uses::default();
         match self.files.get(object) {
-            Some(Of { more: Some(more), .. }) => uses = more.uses,
-            Some(Of { only, .. }) => {
+            Some(FileOpens { more: Some(more), .. }) => uses = more.uses,
+            Some(FileOpens { only, .. }) => {
                 if let Ok(open) = opens.get(*only) {
                     uses.add(open.mode);
                 }
@@ -171,13 +172,14 @@ impl Opened {
             return key;
         }
         let key = Arc::new(*object);
-        self.files.insert(Arc::clone(&key), Of { only: id, more: None });
+        self.files.insert(Arc::clone(&key), FileOpens { only: id, more: None });
         key
     }
 
     /// Takes an open away, which was in this mode.
     pub(crate) fn remove(&mut self, object: &ObjectKey, id: OpenId, mode: OpenMode) -> Left {
-        let several = |of: &&mut Of| of.more.as_ref().is_some_and(|more| more.opens.len() > 1);
+        let several =
+            |of: &&mut FileOpens| of.more.as_ref().is_some_and(|more| more.opens.len() > 1);
         let Some(of) = self.files.get_mut(object).filter(several) else {
             let of = self.files.remove(object);
             return Left::None(of.and_then(|of| of.more).and_then(|more| more.delete));
@@ -187,7 +189,7 @@ impl Opened {
             more.uses.remove(mode);
             let only = more.opens.first().copied().filter(|_| more.opens.len() == 1);
             if let Some(only) = only.filter(|_| more.delete.is_none()) {
-                *of = Of { only, more: None };
+                *of = FileOpens { only, more: None };
             }
         }
         Left::Some

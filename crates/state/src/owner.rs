@@ -73,7 +73,7 @@ pub struct OpenId(pub u64);
 ///
 /// The locks of a named owner follow POSIX: they never conflict with each other, and join and
 /// split. Those of an open follow MS-FSA: each stays the range that it was taken as, and an
-/// exclusive one stands against the open's own locks too.
+/// exclusive one conflicts with the open's own locks too.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(Arc<Identity>);
 

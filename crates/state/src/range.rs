@@ -101,7 +101,7 @@ impl Mode {
     }
 }
 
-/// A use of bytes that locks can stand in the way of.
+/// A use of bytes that can conflict with locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Io {
     /// Reading them.

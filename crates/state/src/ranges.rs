@@ -50,7 +50,7 @@ impl Ranges {
         self.by_owner.len()
     }
 
-    /// A range of an owner other than `owner` that stands against holding `range` in this mode, and
+    /// A range of an owner other than `owner` that conflicts with holding `range` in this mode, and
     /// that is wanted.
     pub(crate) fn conflict<'a>(
         &'a self,

@@ -24,7 +24,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Would another owner's reservation stand against this one of `owner`?
+    /// Would another owner's reservation conflict with this one of `owner`?
     pub(crate) fn conflict(&self, owner: &Owner, share: Share) -> bool {
         let own = self.by_owner.get(owner);
         let accessed = self.accessed.without(own.map(|own| own.access));

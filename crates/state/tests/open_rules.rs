@@ -1,5 +1,5 @@
 //! The rules of opens and their locks one by one: who may open a file together with whom, what is
-//! left to do at a close, what a lock stands against, and what is told to a watcher.
+//! left to do at a close, the conflicts of locks, and what is told to a watcher.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails is a test that fails")]
 
@@ -124,7 +124,7 @@ fn opens_agree_about_reading_writing_and_deleting() {
         ("d/rwd", "r/rw", false),
         ("r/d", "d/r", true),
         ("w/w", "w/w", true),
-        // Attributes only: in nobody's way.
+        // Attributes only: no conflict.
         ("/", "rwd/", true),
         ("rwd/", "/", true),
     ] {
@@ -310,7 +310,7 @@ fn all_locks_are_taken_or_none() {
     let lock = |world: &mut World, locks: &[_]| world.tables.lock_all(NOW, one, locks);
     assert!(matches!(lock(&mut world, &[a, b, (span(24, 9), Exclusive)]), Err(Refused::Held(_))));
     assert_eq!(world.tables.locks_of(one), []);
-    // Also if they stand against each other.
+    // Also if they conflict with each other.
     assert!(lock(&mut world, &[a, b, b, (span(9, 1), Exclusive)]).is_err());
     assert_eq!(world.tables.used().locks, 1);
     assert_eq!(lock(&mut world, &[a, b, b]), Ok(()));
@@ -461,7 +461,7 @@ fn the_grace_period_delays_locks_and_no_opens() {
     let waits = world.tables.lock_open(NOW, open, span(0, 1), Shared, Some("late"));
     assert_eq!(waits, Err(Refused::Grace));
     assert_eq!(world.tables.lock_all(NOW, open, &[]), Err(Refused::Grace));
-    // A lock is reclaimed under an open; a share that stands against it is lost.
+    // A lock is reclaimed under an open; a share that conflicts with it is lost.
     let ask = nlm_ask(1, (0, 9), Exclusive);
     let lock = world.tables.lock(NOW, &ask, true, None, &mut world.grants);
     assert_eq!(lock, Ok(Locked::Granted));

@@ -1,5 +1,5 @@
-//! Which files of a volume locks or deny modes may stand on, told without a lock: one load answers
-//! for nearly all files that there are none.
+//! The files of a volume that may have locks or deny modes, told without a lock: for nearly all
+//! files one load shows that they have none.
 //!
 //! Not here: the locks themselves. A file that the filter names is looked up in the tables.
 
@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use weir_core::{ObjectKey, VolumeId};
 use weir_state::{File, Presence, Watch};
 
-/// Counters, by a digest of the file. With a few files that have locks, another file shares a
-/// counter with one of them in one of 1,024 cases, and is looked up in vain.
+/// Counters, by a digest of the file. Of the other files, one in 1,024 shares its counter with a
+/// file that has locks, and is looked up in the tables in vain.
 const COUNTERS: usize = 1024;
 
 /// A filter of the files of one volume. It takes no memory until a lock or a deny mode is there.
@@ -17,26 +17,26 @@ const COUNTERS: usize = 1024;
 pub(crate) struct FileFilter(OnceLock<Box<[AtomicU64; COUNTERS]>>);
 
 impl FileFilter {
-    /// May something stand on `file`? False only if nothing does.
+    /// May `file` have a lock or deny mode? False only if it has none.
     #[inline]
     pub(crate) fn may_stand_on(&self, file: &ObjectKey) -> bool {
         let Some(counters) = self.0.get() else { return false };
         counters[place(file)].load(Ordering::SeqCst) > 0
     }
 
-    /// Has nothing ever stood on any file?
+    /// Has no file had a lock or deny mode so far?
     #[inline]
     pub(crate) fn is_unused(&self) -> bool {
         self.0.get().is_none()
     }
 
-    /// Something stands on `file` from now on.
+    /// `file` has a lock or deny mode from now on.
     pub(crate) fn add(&self, file: &ObjectKey) {
         let counters = self.0.get_or_init(|| Box::new([const { AtomicU64::new(0) }; COUNTERS]));
         counters[place(file)].fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Nothing stands on `file` any more, which was [added](Self::add).
+    /// `file`, which was [added](Self::add), has no lock or deny mode any more.
     pub(crate) fn remove(&self, file: &ObjectKey) {
         if let Some(counters) = self.0.get() {
             counters[place(file)].fetch_sub(1, Ordering::SeqCst);
@@ -47,9 +47,9 @@ impl FileFilter {
 /// The filters of one volume.
 #[derive(Debug, Default)]
 pub(crate) struct VolumeFilters {
-    /// The files with obstacles for clients without opens: locks of opens, and deny modes.
+    /// The files on which uses without opens can conflict: with locks of opens, or deny modes.
     pub(crate) without_open: FileFilter,
-    /// The files with obstacles for opens: locks of all kinds.
+    /// The files on which uses by opens can conflict: with locks of all kinds.
     pub(crate) with_open: FileFilter,
 }
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_as_long_as_something_stands_on_it() {
+    fn a_file_is_named_as_long_as_it_has_a_lock_or_deny_mode() {
         let filter = FileFilter::default();
         assert!(!filter.may_stand_on(&key(1)) && filter.0.get().is_none());
         filter.add(&key(1));

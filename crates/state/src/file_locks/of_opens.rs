@@ -97,8 +97,8 @@ impl<W> FileLocks<W> {
         Some(waiter.token)
     }
 
-    /// Does a lock stand in the way of this use of `range` (MS-FSA §2.1.4.10 without locking
-    /// intent) by an open, or by somebody who has none and minds only the locks of opens?
+    /// Checks a use of `range` against the locks of the file (MS-FSA §2.1.4.10 without locking
+    /// intent). Without an open, it conflicts with locks of opens only.
     pub(crate) fn io(&self, open: Option<OpenId>, range: Range, io: Io) -> Result<(), Conflict> {
         let exact = self.exact.exclusive_but(open, range).is_some()
             || (io == Io::Write && self.exact.shared(range).is_some());

@@ -234,7 +234,7 @@ impl<W> Table<W> {
         }
     }
 
-    /// Tells the watcher what there is on a file instead of `before`, if that is something else.
+    /// Tells the watcher the kinds of opens and locks of a file, if they differ from `before`.
     fn tell_change(&self, object: &ObjectKey, before: Presence, books: &mut Books) {
         let after = self.presence_if_watched(object, books);
         if after != before

@@ -185,7 +185,7 @@ impl<W> Tables<W> {
     /// Reserves the file for `owner`, in place of a reservation it may have on it.
     ///
     /// # Errors
-    /// [`Refused::Shared`] if another owner's reservation stands against it, [`Refused::Sharing`]
+    /// [`Refused::Shared`] if another owner's reservation conflicts with it, [`Refused::Sharing`]
     /// if an open does, [`Refused::Grace`], [`Refused::NoReclaim`], [`Refused::Full`],
     /// [`Refused::NoVolume`].
     pub fn share(

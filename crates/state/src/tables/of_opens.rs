@@ -17,10 +17,10 @@ use weir_core::Mono;
 /// An open belongs to a client until it is closed. Opens of one file agree about its use
 /// (MS-FSA §2.1.5.1.2.2), and with the shares of other protocols: whoever comes later is refused.
 ///
-/// The grace period does not delay opens. Whoever may reclaim a share then may find that an open
-/// has come in its way, and loses it; the alternative would be to refuse all opens for data, since
-/// any of them can be in the way of some share. Locks of opens are refused in the grace period
-/// ([`Refused::Grace`]), as those of others are.
+/// The grace period does not delay opens. A client that may reclaim a share then may find an open
+/// that conflicts with it, and loses the share; the alternative would be to refuse all opens for
+/// data, since any of them can conflict with some share. Locks of opens are refused in the grace
+/// period ([`Refused::Grace`]), as those of others are.
 impl<W> Tables<W> {
     /// Opens `file` for `client`. With `delete_on_close`, the file is to be deleted when this open
     /// is closed.
@@ -103,9 +103,9 @@ impl<W> Tables<W> {
         table.map_or(Sharing::empty(), |table| table.denied(&file.object, &self.books.opens))
     }
 
-    /// Locks `span` for an open (MS-FSA §2.1.5.8). With `wait`, a lock that something stands
-    /// against is waited for, also if that is the open's own lock. Each request waits by itself,
-    /// until it is granted or cancelled ([`Self::cancel_open`]) or the open is closed.
+    /// Locks `span` for an open (MS-FSA §2.1.5.8). With `wait`, the request waits while another
+    /// lock conflicts with it, also a lock of the same open. Each request waits by itself, until it
+    /// is granted or cancelled ([`Self::cancel_open`]) or the open is closed.
     ///
     /// # Errors
     /// [`Refused::Held`] without `wait`, [`Refused::Closed`], [`Refused::Grace`],
@@ -174,10 +174,11 @@ impl<W> Tables<W> {
         table.release_open(&file, &owner, &mut self.books, grants)
     }
 
-    /// May the bytes of `span` be used like this? By `open`: not if another's lock, of whatever
-    /// protocol, stands against it, or for writing any shared lock, its own too
-    /// (MS-FSA §2.1.4.10). By somebody who has no open, a client of NFS: not if a lock of an open
-    /// stands against it, or an open that does not share that use. No bytes may always be used.
+    /// May the bytes of `span` be used like this? With `open`, the use conflicts with the locks of
+    /// others, of whatever protocol; writing conflicts with shared locks of `open` itself too
+    /// (MS-FSA §2.1.4.10). Without an open, which is how NFS clients use files, it conflicts with
+    /// locks of opens, and with opens that do not share that use. A use of no bytes conflicts with
+    /// nothing.
     ///
     /// # Errors
     /// [`Conflict::Locked`], and without an open [`Conflict::Denied`].

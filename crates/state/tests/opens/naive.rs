@@ -40,7 +40,7 @@ impl Lock {
         }
     }
 
-    /// Does this held lock stand against that `new` one?
+    /// Does this held lock conflict with that `new` one?
     fn against(&self, new: &Self) -> bool {
         let modes = match (self.mode, new.mode) {
             (Mode::Shared, Mode::Shared) => false,

@@ -103,7 +103,8 @@ const fn name(kind: AclKind) -> &'static std::ffi::CStr {
     }
 }
 
-/// The way to what is open by path only, for calls that take a path.
+/// The path of the object behind a descriptor that is open by path only, for calls that take a
+/// path.
 pub(super) fn own_path(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

@@ -38,7 +38,7 @@ pub(super) struct Context<'a, W> {
 pub(super) enum Answer {
     /// A status.
     Status(Status),
-    /// DENIED, and who stands in the way.
+    /// DENIED, and the holder of a conflicting lock.
     Held(weir_state::Holder),
     /// Nothing: the procedure has no results.
     Nothing,

@@ -1,4 +1,4 @@
-//! TEST (XNFS, NLM_TEST): could this lock be had, and who stands in the way?
+//! TEST (XNFS, NLM_TEST): could this lock be had, and who holds a conflicting one?
 
 use super::{Answer, Context};
 use crate::nlm::wire::{Status, TestArgs};

@@ -136,7 +136,7 @@ impl From<Served> for Outcome {
     }
 }
 
-/// Carries out a call that uses data, unless a lock or a deny mode stands in its way.
+/// Carries out a call that uses data, unless it conflicts with a lock or a deny mode.
 async fn checked(
     volume: Arc<ServedVolume>,
     nfs: Arc<NfsView>,
@@ -146,7 +146,7 @@ async fn checked(
     reply: Vec<u8>,
 ) -> Served {
     if let Some(uses) = Uses::of(&call)
-        && mandatory::stands_in_the_way(&volume, &handle.key, &uses).await
+        && mandatory::conflicts(&volume, &handle.key, &uses).await
     {
         let reply = refuse(&call, Status::JUKEBOX, reply);
         return Served { reply, moved: 0, status: Status::JUKEBOX };

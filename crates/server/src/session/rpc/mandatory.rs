@@ -1,6 +1,6 @@
-//! Locks and deny modes of other protocols, which stand in the way of NFSv3: READ, WRITE and
-//! changes of size are answered NFS3ERR_JUKEBOX, and the client asks again. So its dirty pages live
-//! on.
+//! Locks and deny modes of other protocols against NFSv3: a READ, a WRITE or a change of size that
+//! conflicts with one is answered NFS3ERR_JUKEBOX. The client asks again later, and keeps its dirty
+//! pages until then.
 //!
 //! Not here: NLM, whose locks are advisory to NFS.
 
@@ -13,7 +13,7 @@ use weir_state::{File, Io, Span};
 /// The last byte that a file can have, as a length.
 const TO_THE_END: u64 = u64::MAX;
 
-/// Is it certain that nothing stands in the way of a call that uses data of `object`?
+/// Is it certain that nothing conflicts with a call that uses data of `object`?
 pub(super) fn is_free(volume: &ServedVolume, object: &ObjectKey, uses: &Uses<'_>) -> bool {
     match uses {
         Uses::Truncate { .. } => volume.filters.without_open.is_unused(),
@@ -21,8 +21,8 @@ pub(super) fn is_free(volume: &ServedVolume, object: &ObjectKey, uses: &Uses<'_>
     }
 }
 
-/// Does a lock or a deny mode stand in the way of a call that uses data of `object`?
-pub(super) async fn stands_in_the_way(
+/// Does a call that uses data of `object` conflict with a lock or a deny mode?
+pub(super) async fn conflicts(
     volume: &Arc<ServedVolume>,
     object: &ObjectKey,
     uses: &Uses<'_>,
