@@ -34,6 +34,10 @@ const SECONDS_DEFAULT: u32 = 3600;
 /// Memory one target may take before libFuzzer calls it a leak or an unbounded allocation.
 const MEMORY_MIB_MAX: u32 = 1024;
 
+/// Time that one input may take before libFuzzer calls it a hang. It is that of the clock on the
+/// wall, and a campaign of the lowest priority may not get a processor for long.
+const INPUT_SECONDS_MAX: u32 = 300;
+
 const COVERAGE: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -130,7 +134,7 @@ pub(crate) fn run_target(host: &str, target: &'static str, seconds: u32) -> Resu
         format!("-max_total_time={seconds}"),
         format!("-artifact_prefix={artifacts}/"),
         format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
-        "-timeout=10".to_owned(),
+        format!("-timeout={INPUT_SECONDS_MAX}"),
         "-print_final_stats=1".to_owned(),
         "-verbosity=0".to_owned(),
     ]);
