@@ -46,7 +46,7 @@ impl<W> Table<W> {
         self.files.get(object).map(Box::as_ref)
     }
 
-    pub(crate) fn files(&self) -> &BTreeMap<ObjectKey, FileLocks<W>> {
+    pub(crate) fn files(&self) -> &BTreeMap<ObjectKey, Box<FileLocks<W>>> {
         &self.files
     }
 

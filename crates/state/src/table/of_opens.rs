@@ -7,6 +7,7 @@ use crate::ask::{Grant, GrantId, OpenLocked};
 use crate::books::Books;
 use crate::error::{Conflict, Limit, NotLocked, Refused, Scope};
 use crate::file::File;
+use crate::limits::{QUICK_LOCKS_MAX, QUICK_WAITERS_MAX};
 use crate::open::{Closed, DeleteRequest, Open, OpenMode, Opens, Sharing};
 use crate::opened::{Left, conflicts_with};
 use crate::owner::{Client, OpenId, Owner};
@@ -17,6 +18,15 @@ use alloc::vec::Vec;
 use weir_core::ObjectKey;
 
 impl<W> Table<W> {
+    /// Does any request of an open about its locks, or to close it, take only a short time?
+    pub(crate) fn is_quick_open(&self, object: &ObjectKey, owner: &Owner, books: &Books) -> bool {
+        let Some(locks) = self.file(object) else { return true };
+        let moves_few = locks.waiters_and_grants() == 0 || locks.ranges_held() <= QUICK_LOCKS_MAX;
+        moves_few
+            && locks.waiters_and_grants() <= QUICK_WAITERS_MAX
+            && books.accounts.locks_of(owner) <= QUICK_LOCKS_MAX
+    }
+
     pub(crate) fn open_file(
         &mut self,
         object: &ObjectKey,

@@ -166,6 +166,15 @@ impl<W> Tables<W> {
         table.cancel_open(&file, open, wait, &mut self.books, grants)
     }
 
+    /// Does any request of `open` about its locks, or to close it, take only a short time, whatever
+    /// others hold?
+    #[must_use]
+    pub fn is_quick_open(&self, open: OpenId) -> bool {
+        let Ok((file, owner)) = self.locker(open) else { return true };
+        let table = self.table_of(&file);
+        table.is_none_or(|table| table.is_quick_open(&file.object, &owner, &self.books))
+    }
+
     /// Gives up all locks of an open, and gives the tokens of its requests that waited: the part of
     /// its [close](Self::close_file) that may take long.
     pub fn release_open(&mut self, open: OpenId, grants: &mut Vec<Grant<W>>) -> Vec<W> {

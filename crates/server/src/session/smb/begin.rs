@@ -16,10 +16,14 @@ use crate::worker::Request;
 use weir_core::Shared;
 use weir_crypto::Provider;
 use weir_smb::crypto::Transform;
+use weir_smb::frame;
 use weir_smb::ops;
 use weir_smb::wire::{
-    Chain, Command, Header, HeaderFlags, Protocol, Smb1Negotiate, Status, TreeOrAsync,
+    Chain, Command, Empty, Header, HeaderFlags, Protocol, Smb1Negotiate, Status, TreeOrAsync,
 };
+
+/// Room for the frame that answers an ECHO, sealed or not.
+const ECHO_BYTES: usize = 160;
 
 /// One request of a frame.
 #[derive(Clone, Debug)]
@@ -114,6 +118,7 @@ impl SmbSession {
             (Stage::Negotiated(_), [one]) => match one.header.command {
                 Ok(Command::Negotiate) => Err(SmbError::OutOfOrder),
                 Ok(Command::SessionSetup) => self.session_setup(&mut cx, one, sealed.as_ref()),
+                Ok(Command::Echo) => self.echo(&mut cx, one, sealed.as_ref()),
                 _ => self.single(cx, elements, sealed),
             },
             (Stage::Negotiated(_), _) => Ok(self.chain(&mut cx, elements, sealed)),
@@ -189,6 +194,34 @@ impl SmbSession {
         };
         let job = Job::Smb(Box::new(job));
         Ok(Begun::Request(Request { connection, client, volume, op, class, cost, arrived, job }))
+    }
+
+    /// Answers an ECHO that came alone, which waits for nothing. It needs no session; but one that
+    /// names a session must be of it.
+    fn echo(
+        &self,
+        cx: &mut Cx<'_>,
+        element: &Element,
+        sealed: Option<&Arc<UserSession>>,
+    ) -> Result<Begun, SmbError> {
+        let Element { header, message } = element;
+        let is_sealed = sealed.is_some();
+        let session = match header.session_id {
+            0 => Ok(None),
+            _ => self.sessions.proved(cx.arrived, header, message, sealed).map(Some),
+        };
+        let answer = match session {
+            Err(status) => Answer::error(header, status, is_sealed, None),
+            Ok(session) if Empty::decode(message).is_err() => {
+                Answer::error(header, Status::INVALID_PARAMETER, is_sealed, session.as_ref())
+            }
+            Ok(session) => {
+                let mut bytes = frame::begin(cx.buffers.reply(ECHO_BYTES), is_sealed);
+                Empty.encode(&mut bytes);
+                Answer::new(header, Status::SUCCESS, bytes, session.as_ref())
+            }
+        };
+        Ok(Begun::Reply(frame_of(&self.window, vec![answer], sealed)?))
     }
 
     /// Has the messages of a frame carried out one after another.
