@@ -560,6 +560,23 @@ fn a_volume_that_goes_takes_its_opens_along() {
     assert!(world.open(1, mode("rwd/")).is_ok());
 }
 
+#[test]
+fn a_request_of_an_open_is_quick_unless_others_wait() {
+    let mut world = World::new(Limits::SERVER);
+    let [one, two] = [1, 2].map(|who| world.open(who, ALL).unwrap());
+    assert!(world.locks(one, (0, 1), Exclusive) && world.tables.is_quick_open(one));
+    for _ in 0..33 {
+        world.wait(two, (0, 1), Exclusive, "waits");
+    }
+    assert!(!world.tables.is_quick_open(one));
+    let mut world = World::new(Limits::SERVER);
+    let one = world.open(1, ALL).unwrap();
+    for _ in 0..257 {
+        assert!(world.locks(one, (0, 1), Shared));
+    }
+    assert!(!world.tables.is_quick_open(one));
+}
+
 /// Notes what it is told.
 #[derive(Clone, Debug, Default)]
 struct Notes(Arc<Mutex<Vec<(File, Presence, Presence)>>>);
