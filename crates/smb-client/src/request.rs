@@ -5,9 +5,10 @@ use weir_smb::le::patch;
 use weir_smb::wire::{
     AccessMask, Channel, CloseFlags, CloseRequest, Command, CreateContexts, CreateDisposition,
     CreateOptions, CreateRequest, EchoRequest, FileAttributes, FileId, FlushRequest,
-    ImpersonationLevel, InfoType, OplockLevel, Payload, QueryDirectoryRequest, QueryInfoFlags,
-    QueryInfoRequest, ReadFlags, ReadRequest, SecurityInformation, SetInfoRequest, ShareAccess,
-    TreeConnectFlags, TreeConnectRequest, WriteFlags, WriteRequest, charge_for,
+    ImpersonationLevel, InfoType, LockRange, LockRequest, OplockLevel, Payload,
+    QueryDirectoryRequest, QueryInfoFlags, QueryInfoRequest, ReadFlags, ReadRequest,
+    SecurityInformation, SetInfoRequest, ShareAccess, TreeConnectFlags, TreeConnectRequest,
+    WriteFlags, WriteRequest, charge_for,
 };
 
 /// `text` as names go over the wire.
@@ -85,6 +86,13 @@ pub enum Request<'a> {
     Write(Write<'a>),
     /// FLUSH.
     Flush(FileId),
+    /// LOCK and unlock of these ranges.
+    Lock {
+        /// The open.
+        file: FileId,
+        /// The ranges, at least one.
+        ranges: &'a [LockRange],
+    },
     /// QUERY_INFO of this kind and class, with an answer of at most so many bytes.
     QueryInfo {
         /// The open.
@@ -121,6 +129,7 @@ impl Request<'_> {
             Self::Read { .. } => Command::Read,
             Self::Write(_) => Command::Write,
             Self::Flush(_) => Command::Flush,
+            Self::Lock { .. } => Command::Lock,
             Self::QueryInfo { .. } => Command::QueryInfo,
             Self::SetInfo { .. } => Command::SetInfo,
             Self::QueryDirectory(_) => Command::QueryDirectory,
@@ -162,6 +171,7 @@ impl Request<'_> {
             Self::Read { file, offset, length } => read(file, offset, length).encode(out),
             Self::Write(write) => write.encode(out),
             Self::Flush(file) => FlushRequest { file }.encode(out),
+            Self::Lock { file, ranges } => LockRequest::encode(0, file, ranges, out),
             Self::QueryInfo { file, info_type, class, max_output } => {
                 let (security, flags) = (SecurityInformation::empty(), QueryInfoFlags::empty());
                 let input = part(&[]);

@@ -44,7 +44,7 @@ pub use foreign::Foreign;
 pub use nfs::{FollowUp, Session, mount, room, status_name};
 pub use path::room as path_room;
 pub use record::{Record, StepRecord};
-pub use smb::SmbTop;
+pub use smb::{SmbReplies, SmbReply, SmbSession, SmbTop, smb_outcome};
 pub use step::{PreparedStep, prepare_step};
 
 /// Longest time that the part that made the directory waits for the others to clear their files

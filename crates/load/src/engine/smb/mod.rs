@@ -9,6 +9,9 @@ mod status;
 mod top;
 mod verify;
 
+pub use session::{
+    Replies as SmbReplies, Reply as SmbReply, Session as SmbSession, outcome as smb_outcome,
+};
 pub use top::SmbTop;
 
 use super::job::Made;

@@ -1,5 +1,5 @@
 //! A blocking connection to a share for everything outside the measured interval: making files,
-//! laying them out, opening them, reading them back.
+//! laying them out, opening them, reading them back; and for the campaigns.
 
 use super::status::{login_failed, lost_words};
 use crate::control::Control;
@@ -25,19 +25,27 @@ const WINDOW: usize = 32;
 const CREDITS: u16 = 512;
 
 /// One response, kept.
-pub(super) struct Reply {
-    pub(super) status: Status,
+#[derive(Debug)]
+pub struct Reply {
+    /// The outcome.
+    pub status: Status,
     message: Vec<u8>,
 }
 
 impl Reply {
     /// The answer to a CREATE that succeeded.
-    pub(super) fn created(&self) -> Result<CreateResponse, WireError> {
+    ///
+    /// # Errors
+    /// [`WireError`] if it is none.
+    pub fn created(&self) -> Result<CreateResponse, WireError> {
         CreateResponse::decode(&self.message).map(|(response, _)| response)
     }
 
     /// The bytes that a WRITE wrote.
-    pub(super) fn written(&self) -> Result<u32, WireError> {
+    ///
+    /// # Errors
+    /// [`WireError`] if it is no answer to one.
+    pub fn written(&self) -> Result<u32, WireError> {
         WriteResponse::decode(&self.message).map(|response| response.count)
     }
 
@@ -53,11 +61,12 @@ impl Reply {
 }
 
 /// The responses to a compound, in the order of its requests.
-pub(super) type Replies = Vec<Reply>;
+pub type Replies = Vec<Reply>;
 
 /// The outcome of a compound: the first status that is none of success, and none of a query that
 /// has a part of the answer.
-pub(super) fn outcome(replies: &Replies) -> Status {
+#[must_use]
+pub fn outcome(replies: &Replies) -> Status {
     let failed = replies.iter().find(|reply| reply.status.is_error());
     failed.map_or(Status::SUCCESS, |reply| reply.status)
 }
@@ -69,7 +78,7 @@ struct Pending<T> {
 }
 
 /// A blocking connection. Compounds may be sent ahead; responses come in any order.
-pub(super) struct Session {
+pub struct Session {
     stream: TcpStream,
     address: SocketAddr,
     channel: Channel<Provider>,
@@ -79,7 +88,10 @@ pub(super) struct Session {
 
 impl Session {
     /// Connects to `address` of `target`, logs in, and connects to the share.
-    pub(super) fn open(
+    ///
+    /// # Errors
+    /// [`BenchError`] if the server can't be reached or refuses a step.
+    pub fn open(
         target: &SmbTarget,
         (address, source): (SocketAddr, Option<IpAddr>),
     ) -> Result<Self, BenchError> {
@@ -129,11 +141,10 @@ impl Session {
     }
 
     /// Queues a compound. Gives the number of its requests, 0 if there are not enough credits yet.
-    pub(super) fn queue(
-        &mut self,
-        token: u32,
-        requests: &[Request<'_>],
-    ) -> Result<usize, BenchError> {
+    ///
+    /// # Errors
+    /// [`BenchError::Protocol`] if no frame can carry it.
+    pub fn queue(&mut self, token: u32, requests: &[Request<'_>]) -> Result<usize, BenchError> {
         let queued = self.channel.queue(&mut self.out, token, requests);
         match queued {
             Ok(true) => Ok(requests.len()),
@@ -143,7 +154,10 @@ impl Session {
     }
 
     /// Sends one compound and waits for its responses.
-    pub(super) fn call(&mut self, requests: &[Request<'_>]) -> Result<Replies, BenchError> {
+    ///
+    /// # Errors
+    /// [`BenchError`] of the connection.
+    pub fn call(&mut self, requests: &[Request<'_>]) -> Result<Replies, BenchError> {
         let mut replies = None;
         self.ahead(
             &Control::new(),
@@ -166,7 +180,7 @@ impl Session {
     /// # Errors
     /// The first that `judge` gives, once all that was asked is answered, so that nothing happens
     /// at the server after this returned; or the connection's, if that came first.
-    pub(super) fn ahead<T>(
+    pub fn ahead<T>(
         &mut self,
         control: &Control,
         items: impl Iterator<Item = T>,
