@@ -46,6 +46,73 @@ pub(super) struct Observed {
     data: BTreeMap<u64, Vec<u8>>,
 }
 
+/// An object as it was observed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a> {
+    pub(super) handle: &'a [u8],
+    pub(super) fileid: u64,
+    pub(super) is_directory: bool,
+    /// Permission bits.
+    pub(super) mode: u32,
+    /// Size in bytes.
+    pub(super) size: u64,
+    /// The data of a file.
+    pub(super) data: &'a [u8],
+}
+
+impl Observed {
+    /// The object at a path from the top directory on.
+    pub(super) fn at(&self, path: &str) -> Option<Seen<'_>> {
+        let cut = path.rfind('/').map_or(0, |slash| slash + 1);
+        let (dir, name) = path.split_at_checked(cut)?;
+        Some(self.seen(self.directories.get(dir)?.get(name)?))
+    }
+
+    /// All objects by their paths, directories before what is in them.
+    pub(super) fn all(&self) -> impl Iterator<Item = (String, Seen<'_>)> {
+        self.directories.iter().flat_map(move |(dir, names)| {
+            names.iter().map(move |(name, object)| (format!("{dir}{name}"), self.seen(object)))
+        })
+    }
+
+    fn seen<'a>(&'a self, object: &'a ServerObject) -> Seen<'a> {
+        let Fattr3 { fileid, file_type, mode, size, .. } = object.attributes;
+        let data = self.data.get(&fileid).map_or(&[][..], Vec::as_slice);
+        let is_directory = file_type == FileType::DIR;
+        Seen { handle: &object.handle, fileid, is_directory, mode, size, data }
+    }
+}
+
+#[cfg(test)]
+impl Observed {
+    /// Empty files of these names in the top directory.
+    pub(super) fn of_empty_files(names: &[&str]) -> Self {
+        let file = |(fileid, name): (u64, &&str)| {
+            use weir_nfs::v3::wire::{NfsTime3, SpecData3};
+            let time = NfsTime3 { seconds: 0, nseconds: 0 };
+            let attributes = Fattr3 {
+                file_type: FileType::REG,
+                mode: 0,
+                nlink: 1,
+                uid: 0,
+                gid: 0,
+                size: 0,
+                used: 0,
+                rdev: SpecData3 { specdata1: 0, specdata2: 0 },
+                fsid: 0,
+                fileid,
+                atime: time,
+                mtime: time,
+                ctime: time,
+            };
+            let (handle, target) = (Handle::from(name.as_bytes()), String::new());
+            ((*name).to_owned(), ServerObject { handle, attributes, target })
+        };
+        let directories = BTreeMap::from([(String::new(), (1..).zip(names).map(file).collect())]);
+        Self { directories, data: BTreeMap::new() }
+    }
+}
+
 /// The amount of data compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Compared {

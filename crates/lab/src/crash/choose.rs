@@ -101,7 +101,7 @@ fn mkdir(tree: &mut Tree, rng: &mut Rng) -> Option<Op> {
     if directories(tree).len() > DIRECTORIES_MAX {
         return None;
     }
-    let at = DirEntry { dir: TOP, name: format!("dir-{}", rng.below(100)) };
+    let at = place_of_directory(rng);
     if tree.find(&at).is_some() { None } else { Some(Op::Mkdir { at, id: tree.next_id() }) }
 }
 
@@ -133,7 +133,7 @@ fn rename(tree: &Tree, rng: &mut Rng) -> Option<Op> {
 /// To a free name, or over an empty directory.
 fn rename_directory(tree: &Tree, rng: &mut Rng) -> Option<Op> {
     let from = taken_place(tree, rng, is_directory)?;
-    let to = DirEntry { dir: TOP, name: format!("dir-{}", rng.below(100)) };
+    let to = place_of_directory(rng);
     let possible = match tree.find(&to) {
         None => true,
         Some(other) => tree.names(other).next().is_none(),
@@ -151,28 +151,33 @@ fn rmdir(tree: &Tree, rng: &mut Rng) -> Option<Op> {
     empty.then_some(Op::Rmdir { at })
 }
 
-fn directories(tree: &Tree) -> Vec<Id> {
+/// A place for a directory, which may be taken.
+pub(super) fn place_of_directory(rng: &mut Rng) -> DirEntry {
+    DirEntry { dir: TOP, name: format!("dir-{}", rng.below(100)) }
+}
+
+pub(super) fn directories(tree: &Tree) -> Vec<Id> {
     let all = tree.objects.iter().filter(|(_, object)| is_directory(&object.kind));
     all.map(|(id, _)| *id).collect()
 }
 
-const fn is_directory(kind: &ObjectKind) -> bool {
+pub(super) const fn is_directory(kind: &ObjectKind) -> bool {
     matches!(kind, ObjectKind::Directory(_))
 }
 
-fn a_file(tree: &Tree, rng: &mut Rng) -> Option<Id> {
+pub(super) fn a_file(tree: &Tree, rng: &mut Rng) -> Option<Id> {
     let files =
         tree.objects.iter().filter(|(_, object)| matches!(object.kind, ObjectKind::File(_)));
     pick(rng, files.map(|(id, _)| *id).collect())
 }
 
-fn free_place(tree: &Tree, rng: &mut Rng) -> Option<DirEntry> {
+pub(super) fn free_place(tree: &Tree, rng: &mut Rng) -> Option<DirEntry> {
     let dir = pick(rng, directories(tree))?;
     let place = DirEntry { dir, name: format!("name-{}", rng.below(NAMES_MAX)) };
     tree.find(&place).is_none().then_some(place)
 }
 
-fn taken_place(
+pub(super) fn taken_place(
     tree: &Tree,
     rng: &mut Rng,
     wanted: impl Fn(&ObjectKind) -> bool,
@@ -187,7 +192,7 @@ fn taken_place(
     pick(rng, places)
 }
 
-fn pick<T>(rng: &mut Rng, mut from: Vec<T>) -> Option<T> {
+pub(super) fn pick<T>(rng: &mut Rng, mut from: Vec<T>) -> Option<T> {
     if from.is_empty() {
         return None;
     }
@@ -195,7 +200,7 @@ fn pick<T>(rng: &mut Rng, mut from: Vec<T>) -> Option<T> {
     Some(from.swap_remove(usize::try_from(at).unwrap_or(0)))
 }
 
-fn below(rng: &mut Rng, bound: u64) -> u32 {
+pub(super) fn below(rng: &mut Rng, bound: u64) -> u32 {
     u32::try_from(rng.below(bound)).unwrap_or(0)
 }
 

@@ -83,7 +83,7 @@ impl<'w> Client<'w> {
     pub(super) fn new(world: &'w World, role: Role, caller: Caller) -> Self {
         let rng = Rng::new(weir_core::rng::mix(world.run ^ (u64::from(role.number) << 32)));
         Self {
-            journal: Journal::new(world, role.number),
+            journal: Journal::new(world, role.number, world.durable_names),
             role,
             caller,
             rng,

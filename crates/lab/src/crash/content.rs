@@ -118,6 +118,42 @@ impl Content {
         again
     }
 
+    /// Everything that was answered is safe from a power cut, and nothing is under way: FLUSH.
+    pub(super) fn flushed(&mut self) {
+        for facts in &mut self.blocks {
+            facts.cut.clone_from(&facts.now);
+        }
+        self.size.cut = self.size.now;
+        self.uncommitted.clear();
+        self.anchored = true;
+    }
+
+    /// Nothing is under way, and `bytes` are what the file whose number is `file` has, as
+    /// [`Content::compare`] found right: what was in doubt is not any more.
+    pub(super) fn seen(&mut self, file: u32, bytes: &[u8], (run, payload): (u64, &Payload)) {
+        let whole = usize::try_from(BLOCK).unwrap_or(usize::MAX);
+        let mut parts = bytes.chunks(whole);
+        for (number, facts) in (0u64..).zip(&mut self.blocks) {
+            let part = parts.next().unwrap_or(&[]);
+            facts.now.retain(|&write| {
+                let (file, offset) = (u64::from(file), number * BLOCK);
+                let name = BlockName { run, file, offset, generation: write };
+                match write {
+                    0 => part.iter().all(|byte| *byte == 0),
+                    _ => inspect(part, whole, name, payload).is_ok(),
+                }
+            });
+        }
+        let blocks = u32::try_from(bytes.len() / whole).unwrap_or(u32::MAX);
+        self.size.now = (blocks, blocks);
+    }
+
+    /// Nothing is under way, and `bytes` are what was found right on the disk after a power cut.
+    pub(super) fn found(&mut self, file: u32, bytes: &[u8], from: (u64, &Payload)) {
+        self.seen(file, bytes, from);
+        self.flushed();
+    }
+
     /// A new size, in blocks, is sent.
     pub(super) fn size_sent(&mut self, blocks: u32) {
         for facts in self.range(blocks, BLOCKS_MAX) {
@@ -334,6 +370,37 @@ mod tests {
         content.power_cut();
         assert!(bench.fits(&content, &[0, 2]) && bench.fits(&content, &[1, 2]));
         assert!(!bench.fits(&content, &[1, 1]));
+    }
+
+    #[test]
+    fn a_flush_covers_what_was_answered_before_it_whoever_wrote_it() {
+        let (bench, mut content) = (Bench::new(), Content::default());
+        written(&mut content, 0, 2, Some(OLD));
+        written(&mut content, 1, 1, Some(NEW));
+        content.size_sent(3);
+        content.size_done(3, false);
+        let mut lost = content.clone();
+        lost.power_cut();
+        assert!(bench.fits(&lost, &[]) && bench.fits(&lost, &[0, 1]));
+        content.flushed();
+        written(&mut content, 0, 1, Some(NEW));
+        content.power_cut();
+        assert!(bench.fits(&content, &[1, 2, 0]) && bench.fits(&content, &[3, 2, 0]));
+        assert!(!bench.fits(&content, &[1, 2]) && !bench.fits(&content, &[1, 1, 0]));
+    }
+
+    #[test]
+    fn what_is_seen_is_in_doubt_no_more() {
+        let (bench, mut content) = (Bench::new(), Content::default());
+        written(&mut content, 0, 1, Some(OLD));
+        let doubt = content.next_write();
+        content.write_sent(0, 2, doubt);
+        assert_eq!(content.used_blocks(), None);
+        let bytes = bench.of(&[2, 0]);
+        content.seen(3, &bytes, (7, &bench.0));
+        assert_eq!(content.used_blocks(), Some(1));
+        assert!(bench.fits(&content, &[2, 0]) && !bench.fits(&content, &[1, 0]));
+        assert!(!bench.fits(&content, &[2, 2]) && !bench.fits(&content, &[2]));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(super) struct Journal<'w> {
     /// The server that it was connected to last.
     pub(super) life: u64,
     cuts: u64,
+    /// Does an answered change of names survive a power cut?
+    durable_names: bool,
     /// May names be gone since the power was cut?
     pub(super) names_lost: bool,
     history: VecDeque<String>,
@@ -48,10 +50,19 @@ pub(super) struct Journal<'w> {
 }
 
 impl<'w> Journal<'w> {
-    /// The journal of the client `number`, which has seen nothing yet.
-    pub(super) fn new(world: &'w World, number: u32) -> Self {
-        let (history, tally) = (VecDeque::new(), Tally::default());
-        Self { world, number, life: 0, cuts: 0, names_lost: false, history, tally }
+    /// The journal of the client `number`, which has seen nothing yet. `durable_names`: does an
+    /// answered change of names survive a power cut?
+    pub(super) fn new(world: &'w World, number: u32, durable_names: bool) -> Self {
+        Self {
+            world,
+            number,
+            life: 0,
+            cuts: 0,
+            durable_names,
+            names_lost: false,
+            history: VecDeque::new(),
+            tally: Tally::default(),
+        }
     }
 
     /// Deals with the end of a turn. `true` if the connection is to be given up.
@@ -74,7 +85,7 @@ impl<'w> Journal<'w> {
     pub(super) fn take_cut(&mut self) -> bool {
         let before = std::mem::replace(&mut self.cuts, self.world.cuts());
         let is_new = before != self.cuts;
-        self.names_lost |= is_new && !self.world.durable_names;
+        self.names_lost |= is_new && !self.durable_names;
         is_new
     }
 

@@ -1,12 +1,13 @@
 //! `make crash`: kills the server, or cuts its power, at random moments under mixed load, and
 //! checks that no acknowledged change is lost.
 //!
-//! Clients use NFSv3 through [`weir_nfs::client`]; each has a directory of its own and knows the
-//! content that every file must have, and which changes are in doubt. After each restart they
-//! compare all of it, send unanswered calls again, and continue. A killed server does not lose
-//! the page cache, so every acknowledged change must be there. A power cut (the file system is
-//! shut down without its journal) loses data that was not synced: then everything acknowledged as
-//! stable must be there, and names too where their durability is promised.
+//! Clients use NFSv3 through [`weir_nfs::client`], and SMB ([`smb`]); each has a directory of its
+//! own and knows the content that every file must have, and which changes are in doubt. After each
+//! restart they compare all of it and continue; those of NFS send unanswered calls again first. A
+//! killed server does not lose the page cache, so every acknowledged change must be there. A power
+//! cut (the file system is shut down without its journal) loses data that was not synced: then
+//! everything acknowledged as stable must be there, and names too where their durability is
+//! promised.
 //!
 //! The load follows from the seed; the moments of kills and cuts depend on the machine.
 
@@ -21,6 +22,7 @@ mod operator;
 mod phase;
 mod present;
 mod recovery;
+mod smb;
 mod tree;
 mod watcher;
 mod world;
@@ -70,9 +72,12 @@ pub(crate) struct Crash {
     /// Number of power failures per durability mode on each of ext4 and XFS (requires root).
     #[arg(long, default_value_t = 100)]
     cuts: u64,
-    /// Number of clients.
+    /// Number of NFS clients.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=1000))]
     clients: u32,
+    /// Number of SMB clients.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    smb_clients: u32,
     /// Seed of the random load [default: random].
     #[arg(long)]
     seed: Option<u64>,
@@ -88,6 +93,7 @@ struct Findings {
     origin: Origin,
     seed: u64,
     clients: u32,
+    smb_clients: u32,
     passed: bool,
     phases: Vec<PhaseResult>,
     recovery: Vec<Recovery>,
@@ -137,8 +143,9 @@ impl Campaign for Crash {
         let recovery = run.recovery()?;
         let checks: Vec<Check> = phases.iter().map(present::check).collect();
         let passed = checks.iter().all(|check| check.passed);
-        let (seed, clients) = (run.seed, self.clients);
-        let findings = Findings { origin, seed, clients, passed, phases, recovery };
+        let Self { clients, smb_clients, .. } = *self;
+        let seed = run.seed;
+        let findings = Findings { origin, seed, clients, smb_clients, passed, phases, recovery };
         let page = present::page(&findings);
         let contents = (&findings, &page, findings.origin.foot());
         Report::new(checks).files(self.out.as_deref(), &["crash.json", "crash.md"], contents)
@@ -206,12 +213,13 @@ impl Run<'_> {
         durability: &'static str,
         disk: Option<&'a Disk>,
     ) -> Phase<'a> {
-        let Crash { kills, cuts, clients, .. } = *self.options;
+        let Crash { kills, cuts, clients, smb_clients, .. } = *self.options;
         Phase {
             settings: self.settings(data, durability),
             event,
             events: if event == Event::Kill { kills } else { cuts },
             clients,
+            smb_clients,
             seed: self.seed,
             disk,
         }
@@ -224,13 +232,14 @@ impl Run<'_> {
         }
         let data = self.work.join("many");
         remove(&data)?;
-        let settings = Settings { temporary: true, ..self.settings(data, "process") };
+        let settings = self.settings(data, "process");
+        let settings = Settings { temporary: true, smb: false, ..settings };
         recovery::measure(settings, &self.options.files, self.stop)
     }
 
     fn settings(&self, data: PathBuf, durability: &'static str) -> Settings {
         let (weir, log) = (self.weir.clone(), self.work.join("weir.log"));
-        Settings { weir, data, log, durability, temporary: false, smb: false }
+        Settings { weir, data, log, durability, temporary: false, smb: true }
     }
 }
 

@@ -6,6 +6,7 @@ use super::client::{Client, Role};
 use super::held;
 use super::journal::Tally;
 use super::operator;
+use super::smb::{self, SmbClient, SmbRole};
 use super::watcher;
 use super::world::{Finding, TICK, World};
 use crate::disk::Disk;
@@ -14,10 +15,11 @@ use crate::stop::Stop;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use weir_core::rng::Rng;
-use weir_load::NfsTarget;
+use weir_load::{NfsTarget, Password, SmbSecurity, SmbTarget};
 
 const POOL: &str = "crash";
 const POOL_TEBIBYTES: u64 = 256;
@@ -25,6 +27,9 @@ const POOL_TEBIBYTES: u64 = 256;
 const BUSY: &str = "busy";
 const QUIET: &str = "quiet";
 const VOLUME_GIBIBYTES: u64 = 32 * 1024;
+/// The user of the SMB clients.
+const USER: &str = "crash";
+const PASSWORD: &str = "a password of the crash tests";
 /// Operations after which the client of the quiet volume only watches.
 const QUIET_OPERATIONS: u64 = 200;
 /// Kills between two pauses in which usage is compared; after power cuts it always is.
@@ -56,7 +61,9 @@ pub(super) struct Phase<'a> {
     pub(super) settings: Settings,
     pub(super) event: Event,
     pub(super) events: u64,
+    /// Clients of NFS.
     pub(super) clients: u32,
+    pub(super) smb_clients: u32,
     pub(super) seed: u64,
     /// The disk of the data directory, for [`Event::PowerCut`].
     pub(super) disk: Option<&'a Disk>,
@@ -115,6 +122,8 @@ pub(super) fn run(phase: &Phase<'_>, stop: &Stop) -> Result<PhaseOutcome> {
     for name in [BUSY, QUIET, operator::RESIZED] {
         operator.make_volume(name, POOL, VOLUME_GIBIBYTES)?;
     }
+    operator.share(BUSY)?;
+    operator.make_user(USER, smb::UID, PASSWORD)?;
     let mut mount = |volume| server.mount(&format!("/{volume}"), &watcher::caller());
     let roots = [mount(BUSY)?, mount(QUIET)?];
     let durable_names = phase.settings.durability == "power";
@@ -159,7 +168,7 @@ struct PhaseRun<'a> {
 }
 
 impl<'a> PhaseRun<'a> {
-    /// All clients but the last work in the busy volume.
+    /// All clients of NFS but the last work in the busy volume, and so do those of SMB.
     fn start_clients<'s>(
         &self,
         scope: &'s Scope<'s, '_>,
@@ -174,14 +183,41 @@ impl<'a> PhaseRun<'a> {
             let role = Role {
                 number,
                 root: if last { quiet.clone() } else { busy.clone() },
-                source: NfsTarget::new(world.address, "").source(number, count.max(2))?,
+                source: self.source(number)?,
                 operations_max: last.then_some(QUIET_OPERATIONS),
             };
             let client = Client::new(world, role, watcher::caller());
             let named = Builder::new().name(format!("client-{number}"));
             Ok(named.spawn_scoped(scope, move || client.run())?)
         };
-        (0..count).map(start).collect()
+        let start_smb = |number: u32| {
+            let password = Password::new(PASSWORD.to_owned());
+            let target = SmbTarget::new(self.server.smb_address(), BUSY, USER, password);
+            // Every second one has its messages encrypted.
+            let security =
+                if number.is_multiple_of(2) { SmbSecurity::Seal } else { SmbSecurity::Sign };
+            let role = SmbRole {
+                number,
+                target: SmbTarget { security, ..target },
+                root: busy.clone(),
+                source: self.source(number)?,
+            };
+            let client = SmbClient::new(world, role);
+            let named = Builder::new().name(format!("smb-client-{number}"));
+            Ok(named.spawn_scoped(scope, move || client.run())?)
+        };
+        (0..count).map(start).chain((count..self.all_clients()).map(start_smb)).collect()
+    }
+
+    /// The number of clients of both protocols.
+    fn all_clients(&self) -> u32 {
+        self.phase.clients + self.phase.smb_clients
+    }
+
+    /// The address of a client.
+    fn source(&self, number: u32) -> Result<Option<IpAddr>> {
+        let target = NfsTarget::new(self.world.address, "");
+        Ok(target.source(number, self.all_clients().max(2))?)
     }
 
     fn events(&mut self, stop: &Stop) -> Result<()> {
@@ -254,7 +290,7 @@ impl<'a> PhaseRun<'a> {
 
     /// Pauses all clients after a comparison of their trees, and compares the usage of the volumes.
     fn pause(&mut self) -> Result<()> {
-        let clients = usize::try_from(self.phase.clients)?;
+        let clients = usize::try_from(self.all_clients())?;
         let begun = Instant::now();
         self.world.pause(true);
         while self.world.parked() < clients && !self.world.stopped() {
@@ -264,9 +300,10 @@ impl<'a> PhaseRun<'a> {
             std::thread::sleep(TICK);
         }
         let last = self.phase.clients - 1;
-        for (root, range) in [(0, 0..last), (1, last..last + 1)] {
+        let busy: Vec<u32> = (0..last).chain(last + 1..self.all_clients()).collect();
+        for (root, clients) in [(0, &busy[..]), (1, &[last])] {
             // Unknown where a client had to begin anew.
-            let known = self.world.used_by(range).filter(|_| self.names_are_certain());
+            let known = self.world.used_by(clients).filter(|_| self.names_are_certain());
             let written = known.map(|blocks| blocks * super::content::BLOCK);
             if let Some(root) = self.roots.get(root).cloned() {
                 self.compare_usage(&root, written)?;

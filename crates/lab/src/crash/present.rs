@@ -63,9 +63,9 @@ fn loss(durability: &str) -> &str {
 /// The page.
 pub(super) fn page(findings: &Findings) -> Page {
     let lead = format!(
-        "Kills and power failures at random moments under mixed load, by make crash with {} \
-         clients and seed {}.",
-        findings.clients, findings.seed
+        "Kills and power failures at random moments under mixed load, by make crash with {} NFS \
+         clients, {} SMB clients and seed {}.",
+        findings.clients, findings.smb_clients, findings.seed
     );
     let mut page = Page::new("Kills and power failures", &lead);
     let sentence = if findings.passed {

@@ -1,7 +1,8 @@
 //! One client's knowledge of its part of the volume: names, handles, modes and contents.
 
+use super::audit::Observed;
 use super::content::Content;
-use super::op::{DirEntry, Op, OpReply};
+use super::op::{DirEntry, Op, OpReply, Source};
 use std::collections::BTreeMap;
 use weir_nfs::v3::wire::StableHow;
 
@@ -80,6 +81,51 @@ impl Tree {
     /// The object that a name leads to.
     pub(super) fn find(&self, place: &DirEntry) -> Option<Id> {
         self.names(place.dir).find(|(name, _)| **name == place.name).map(|(_, id)| id)
+    }
+
+    /// The path of a name, from the top directory on.
+    pub(super) fn path(&self, at: &DirEntry) -> String {
+        let dir = self.paths(at.dir).into_iter().next();
+        dir.map_or_else(|| at.name.clone(), |dir| format!("{dir}/{}", at.name))
+    }
+
+    /// The paths of an object; none of the top directory.
+    pub(super) fn paths(&self, id: Id) -> Vec<String> {
+        let places = self.objects.keys().flat_map(|&dir| {
+            let names = self.names(dir).filter(|(_, to)| *to == id);
+            names.map(move |(name, _)| DirEntry { dir, name: name.clone() })
+        });
+        places.map(|at| self.path(&at)).collect()
+    }
+
+    /// Takes over what a look that found nothing wrong has shown: handles, and which of several
+    /// contents is there.
+    pub(super) fn learn(&mut self, observed: &Observed, source: Source<'_>) {
+        let paths: Vec<_> =
+            self.objects.keys().filter_map(|&id| Some((id, self.paths(id).pop()?))).collect();
+        for (id, path) in paths {
+            let (Some(seen), Some(object)) = (observed.at(&path), self.objects.get_mut(&id)) else {
+                continue;
+            };
+            object.handle.get_or_insert_with(|| seen.handle.into());
+            if let ObjectKind::File(content) = &mut object.kind {
+                content.seen(source.file_base + id, seen.data, (source.run, source.payload));
+            }
+        }
+    }
+
+    /// Gives an object the name `path`, the directory of which is there.
+    pub(super) fn name(&mut self, path: &str, id: Id) {
+        let (dir, name) = match path.rsplit_once('/') {
+            Some((dir, name)) => {
+                let named = |other: &&Id| self.paths(**other).iter().any(|path| path == dir);
+                (self.objects.keys().find(named).copied(), name)
+            }
+            None => (Some(TOP), path),
+        };
+        if let Some(dir) = dir {
+            self.put(&DirEntry { dir, name: name.to_owned() }, id);
+        }
     }
 
     /// The number of names of an object.
@@ -252,6 +298,17 @@ mod tests {
         assert_eq!(tree.names(TOP).collect::<Vec<_>>(), [(&"b".to_owned(), 1)]);
         assert_eq!(tree.gone, [Box::from(*b"b")]);
         assert!(!tree.objects.contains_key(&2));
+    }
+
+    #[test]
+    fn an_object_has_a_path_for_each_of_its_names() {
+        let mut tree = tree_with(&["a"]);
+        let id = tree.next_id();
+        tree.apply(&Op::Mkdir { at: at(TOP, "d"), id }, None);
+        tree.apply(&Op::Link { object: 1, at: at(id, "b") }, None);
+        assert_eq!(tree.paths(1), ["a", "d/b"]);
+        assert_eq!((tree.path(&at(id, "b")), tree.path(&at(TOP, "x"))), ("d/b".into(), "x".into()));
+        assert!(tree.paths(TOP).is_empty());
     }
 
     #[test]

@@ -150,9 +150,9 @@ impl World {
     }
 
     /// Blocks that the files of these clients use, if all of them know.
-    pub(super) fn used_by(&self, clients: std::ops::Range<u32>) -> Option<u64> {
+    pub(super) fn used_by(&self, clients: &[u32]) -> Option<u64> {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.map(|client| used.get(&client).copied().flatten()).sum()
+        clients.iter().map(|client| used.get(client).copied().flatten()).sum()
     }
 
     /// Keeps a finding and ends the run.
