@@ -43,6 +43,21 @@ pub enum Stability {
     FileSync,
 }
 
+/// The way of a [`Store::write`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteHow {
+    /// The stability of the data.
+    pub stability: Stability,
+    /// Give the file's attributes around the write, which costs a look at them.
+    pub gives_change: bool,
+}
+
+impl From<Stability> for WriteHow {
+    fn from(stability: Stability) -> Self {
+        Self { stability, gives_change: true }
+    }
+}
+
 /// The answer to [`Store::read`].
 #[derive(Debug)]
 pub struct ReadDone {
@@ -63,7 +78,7 @@ pub struct WriteDone {
     pub count: u32,
     /// The stability of the data: at least the one asked for.
     pub committed: Stability,
-    /// The file around the write.
+    /// The file around the write; empty if the caller did not ask for it.
     pub change: Change,
 }
 
@@ -284,7 +299,7 @@ pub trait Store: 'static {
         object: &Self::Object,
         offset: u64,
         data: Shared,
-        stability: Stability,
+        how: impl Into<WriteHow>,
     ) -> impl Future<Output = FsResult<WriteDone>>;
 
     /// Cuts a file to `size` bytes, or grows it with a hole. The right to is decided before, as for

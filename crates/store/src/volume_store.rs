@@ -9,8 +9,8 @@ use crate::sync::Arc;
 use std::path::Path;
 use weir_core::attr::Change;
 use weir_core::store::{
-    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Stability,
-    Want, WriteDone,
+    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Want,
+    WriteDone, WriteHow,
 };
 use weir_core::{
     Acl, AclKind, Attr, CallId, Credentials, Details, FsResult, Name, ObjectKey, Remembered,
@@ -156,11 +156,11 @@ impl Store for VolumeStore {
         object: &VolumeObject,
         offset: u64,
         data: Shared,
-        stability: Stability,
+        how: impl Into<WriteHow>,
     ) -> impl Future<Output = FsResult<WriteDone>> {
         match (self, object) {
             (Self::Local(store), VolumeObject::Local(object)) => {
-                store.write(object, offset, data, stability)
+                store.write(object, offset, data, how.into())
             }
         }
     }

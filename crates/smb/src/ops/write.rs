@@ -9,7 +9,7 @@ use crate::open::Open;
 use crate::wire::{Channel, Status, WriteFlags, WriteRequest, WriteResponse};
 use alloc::vec::Vec;
 use weir_core::limits::FILE_BYTES_MAX;
-use weir_core::store::Stability;
+use weir_core::store::{Stability, WriteHow};
 use weir_core::{FileKind, Store};
 use weir_state::{Mode, Range};
 
@@ -26,7 +26,8 @@ pub(super) async fn write<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
         let _io = cx.host.begin_io(&open, Some(range), Mode::Exclusive).await?;
         let data = cx.message.slice(request.data.range());
         let stability = stability(&open, request.flags);
-        count = cx.host.store().write(&open.object, request.offset, data, stability).await?.count;
+        let how = WriteHow { stability, gives_change: false };
+        count = cx.host.store().write(&open.object, request.offset, data, how).await?.count;
         // An open for write-through has a stable name already.
         if stability == Stability::FileSync && !open.is_write_through() {
             stabilize(cx.host, &open).await?;

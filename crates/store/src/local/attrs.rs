@@ -4,7 +4,9 @@
 //! become invalid), does its system calls, and *ends* with one `fstat`. What that gives is kept
 //! only if no other change began, ended or was under way meanwhile; otherwise the next reader asks
 //! the kernel. An `fstat` of an open descriptor reads the inode in memory and waits for nothing on
-//! ext4, XFS and btrfs (0.3 µs), so it runs wherever it is needed, on the worker too.
+//! ext4, XFS and btrfs (0.3 µs), so it runs wherever it is needed, on the worker too. A write whose
+//! caller asks for no attributes ends without one: it needs the mode alone, which writes leave as it
+//! is.
 //!
 //! The access list is cached beside them, and read from the kernel when an object is first held
 //! open and after what may have changed it: setting it, and a chmod of an object that has one.
@@ -30,6 +32,8 @@ pub(super) struct Attrs {
 struct State {
     attr: Attr,
     valid: bool,
+    /// The mode in `attr` is the file's, whether or not the rest is.
+    mode_valid: bool,
     /// The access list. Only what changes lists makes it invalid, so that most changes end without
     /// a look at it.
     acl: Option<Acl>,
@@ -46,6 +50,8 @@ pub(super) struct Mutation<'a> {
     generation: u64,
     alone: bool,
     known: Option<Attr>,
+    /// The mode that a write found, where it needed not look.
+    mode: Option<u32>,
     ended: bool,
 }
 
@@ -54,15 +60,23 @@ impl Attrs {
     /// [`Attrs::validate`] follows.
     pub(super) fn new((first, acl): (Attr, Option<Acl>), lists: Lists, keep: bool) -> Self {
         let attr = Attr { has_acl: acl.is_some(), ..first };
-        let (valid, acl_valid, in_flight, generation) = (false, false, 0, nanos(attr.ctime));
-        let state = State { attr, valid, acl, acl_valid, in_flight, generation };
+        let generation = nanos(attr.ctime);
+        let state = State {
+            attr,
+            valid: false,
+            mode_valid: false,
+            acl,
+            acl_valid: false,
+            in_flight: 0,
+            generation,
+        };
         Self { state: Mutex::new(state), lists, keep }
     }
 
     /// Declares the first attributes to be still true.
     pub(super) fn validate(&self) {
         let mut state = self.state.lock();
-        (state.valid, state.acl_valid) = (self.keep, self.keep);
+        (state.valid, state.mode_valid, state.acl_valid) = (self.keep, self.keep, self.keep);
     }
 
     /// The attributes, from the cache or else from the kernel.
@@ -146,24 +160,41 @@ impl Attrs {
     pub(super) fn invalidate(&self) {
         let mut state = self.state.lock();
         state.generation += 1;
-        state.valid = false;
+        (state.valid, state.mode_valid) = (false, false);
     }
 
     /// Begins a change.
     pub(super) fn begin(&self) -> Mutation<'_> {
         let mut state = self.state.lock();
+        state.mode_valid = false;
+        self.begin_in(&mut state)
+    }
+
+    /// Begins a write of data, which leaves the mode as it is unless it says otherwise.
+    #[inline]
+    pub(super) fn begin_write(&self) -> Mutation<'_> {
+        let mut state = self.state.lock();
+        let mode = state.mode_valid.then_some(state.attr.mode);
+        let mut write = self.begin_in(&mut state);
+        write.mode = mode;
+        write
+    }
+
+    #[inline]
+    fn begin_in(&self, state: &mut State) -> Mutation<'_> {
         let alone = state.in_flight == 0;
         let known = (state.valid && alone).then_some(state.attr);
         state.in_flight += 1;
         state.generation += 1;
         state.valid = false;
-        Mutation { attrs: self, generation: state.generation, alone, known, ended: false }
+        let generation = state.generation;
+        Mutation { attrs: self, generation, alone, known, mode: None, ended: false }
     }
 
     fn store(&self, state: &mut State, attr: Attr, acl: &Option<Acl>) {
         state.attr = attr;
         state.acl.clone_from(acl);
-        (state.valid, state.acl_valid) = (self.keep, self.keep);
+        (state.valid, state.mode_valid, state.acl_valid) = (self.keep, self.keep, self.keep);
     }
 }
 
@@ -194,6 +225,29 @@ impl Mutation<'_> {
             }
         }
         Ok(attr)
+    }
+
+    /// The mode as this write found it.
+    #[inline]
+    pub(super) fn found_mode(&mut self, fd: impl AsFd) -> FsResult<u32> {
+        match self.mode {
+            Some(mode) => Ok(mode),
+            None => self.found(fd).map(|attr| attr.mode),
+        }
+    }
+
+    /// Ends a write that left the mode as it was, without a look at the attributes.
+    #[inline]
+    pub(super) fn end_blind(mut self) {
+        let mut state = self.attrs.state.lock();
+        self.ended = true;
+        if let Some(known) =
+            self.known.filter(|_| self.alone && state.generation == self.generation)
+        {
+            (state.attr, state.mode_valid) = (known, self.attrs.keep);
+        }
+        state.in_flight -= 1;
+        state.generation += 1;
     }
 
     /// Ends the change: reads the attributes and keeps them if this change was alone.
@@ -307,6 +361,35 @@ mod tests {
     use crate::sys::status;
     use rustix::fs::{CWD, Mode, OFlags, mknodat, open, symlinkat};
     use std::os::unix::net::UnixListener;
+
+    fn of_an_open_file() -> (std::fs::File, Attrs) {
+        let file = tempfile::tempfile().unwrap();
+        let attrs = Attrs::new((stat(&file).unwrap(), None), Lists::None, true);
+        attrs.validate();
+        (file, attrs)
+    }
+
+    #[test]
+    fn a_write_knows_the_mode_unless_another_change_began_since() {
+        let (file, attrs) = of_an_open_file();
+        let knows = |write: Mutation<'_>| write.mode.is_some();
+        let write = attrs.begin_write();
+        assert!(write.mode.is_some());
+        write.end_blind();
+        assert!(attrs.peek().is_none() && knows(attrs.begin_write()));
+        let change = attrs.begin();
+        let mut beside = attrs.begin_write();
+        assert!(beside.mode.is_none() && beside.found_mode(&file).is_ok());
+        beside.end_blind();
+        change.end(&file).unwrap();
+        assert!(!knows(attrs.begin_write()), "neither of the two was alone");
+        let mut write = attrs.begin_write();
+        write.found_mode(&file).unwrap();
+        write.end_blind();
+        assert!(knows(attrs.begin_write()));
+        attrs.invalidate();
+        assert!(!knows(attrs.begin_write()));
+    }
 
     #[test]
     fn both_calls_of_the_kernel_tell_the_same_attributes() {

@@ -321,7 +321,7 @@ mod tests {
         set_made(volume, &file, &set, &cred).unwrap();
         let name = Name::new(b"file").unwrap();
         give_name(&file, &root, name, &cred).unwrap();
-        block_on(store.write(&file, 0, vec![1].into(), Stability::Unstable)).unwrap();
+        block_on(store.write(&file, 0, vec![1].into(), Stability::Unstable.into())).unwrap();
         assert_eq!(store.usage().bytes, 4096);
         block_on(Store::remove(&store, &root, name, &cred)).unwrap();
         assert_eq!(store.usage().bytes, 0);

@@ -56,8 +56,8 @@ use rename::Conditions;
 use rustix::fs::{readlinkat, syncfs};
 use weir_core::attr::Change;
 use weir_core::store::{
-    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Stability,
-    Store, Want, WriteDone,
+    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Store, Want,
+    WriteDone, WriteHow,
 };
 use weir_core::{
     Acl, AclKind, Attr, CallId, Credentials, Details, FileKind, FsError, FsResult, Name, ObjectKey,
@@ -212,9 +212,9 @@ impl Store for LocalStore {
         object: &Arc<Inode>,
         offset: u64,
         data: Shared,
-        stability: Stability,
+        how: impl Into<WriteHow>,
     ) -> impl Future<Output = FsResult<WriteDone>> {
-        self.write(object, offset, data, stability)
+        self.write(object, offset, data, how.into())
     }
 
     fn set_size(&self, object: &Arc<Inode>, size: u64) -> impl Future<Output = FsResult<Change>> {

@@ -239,6 +239,7 @@ pub(super) fn new_inode(
         attrs,
         shape: RwLock::new(shape),
         names: Mutex::new(0),
+        writing: Mutex::default(),
         syncs: SyncGroup::default(),
         uncommitted: Uncommitted::none(crowd),
         dirty: AtomicBool::new(false),

@@ -159,7 +159,7 @@ pub(super) fn set_size(
     }
     volume.resize(inode, size, waiting)?;
     if !cred.is_root() {
-        strip_set_id(inode, found)?;
+        strip_set_id(inode, found.mode)?;
     }
     Ok(())
 }

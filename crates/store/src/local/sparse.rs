@@ -79,7 +79,7 @@ fn set_size(volume: &Volume, inode: &Inode, size: u64, waiting: Waiting) -> Step
         waiting.or_stop()?;
     }
     volume.resize(inode, size, waiting)?;
-    strip_set_id(inode, &found)?;
+    strip_set_id(inode, found.mode)?;
     Ok(inode.end(mutation)?)
 }
 
@@ -87,7 +87,7 @@ fn zero_range(volume: &Volume, inode: &Inode, range: (u64, u64)) -> Step<Change>
     let mut mutation = inode.begin();
     let found = mutation.found(&inode.fd)?;
     if volume.punch(inode, range, Waiting::Allowed)? {
-        strip_set_id(inode, &found)?;
+        strip_set_id(inode, found.mode)?;
     }
     Ok(inode.end(mutation)?)
 }

@@ -113,7 +113,7 @@ impl Volume {
     }
 
     /// Does `change` in the pool, where it may wait.
-    fn changed<T>(&self, change: impl FnOnce(&Self, Waiting) -> Step<T>) -> FsResult<T> {
+    pub(super) fn changed<T>(&self, change: impl FnOnce(&Self, Waiting) -> Step<T>) -> FsResult<T> {
         self.paced(now(), || change(self, Waiting::Allowed)).map_err(Stop::error)
     }
 }

@@ -87,7 +87,7 @@ mod tests {
         let (file, writeback) = (made.object, options.pool.writeback());
         let write = |offset| {
             let data = vec![1; 100].into();
-            block_on(store.write(&file, offset, data, Stability::Unstable)).unwrap();
+            block_on(store.write(&file, offset, data, Stability::Unstable.into())).unwrap();
         };
         assert_eq!((file.dirty.load(Relaxed), writeback.files()), (false, 0));
         write(0);

@@ -4,7 +4,7 @@ use crate::common::{Bed, Object, block_on, options, places};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use weir_core::acl::{Entry, Who};
-use weir_core::store::{Allocated, CreateHow, MakeKind, Replace, Stability, Want};
+use weir_core::store::{Allocated, CreateHow, MakeKind, Replace, Stability, Want, WriteHow};
 use weir_core::testing::{MemObject, MemStore};
 use weir_core::{
     Access, Acl, AclKind, Attr, Credentials, Details, DosAttributes, FileKind, FsError, FsResult,
@@ -24,7 +24,7 @@ enum Step {
     RemoveDir { dir: usize, name: usize, by: usize },
     Rename { from: (usize, usize), to: (usize, usize), by: usize },
     Link { object: usize, dir: usize, name: usize },
-    Write { object: usize, offset: u64, length: usize },
+    Write { object: usize, offset: u64, length: usize, gives_change: bool },
     Read { object: usize, offset: u64, count: u32 },
     SetMode { object: usize, mode: u32, by: usize },
     SetOwner { object: usize, uid: Option<u32>, gid: Option<u32>, by: usize },
@@ -92,8 +92,13 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(from, to, by)| Step::Rename { from, to, by }),
         2 => (object(), dir(), name())
             .prop_map(|(object, dir, name)| Step::Link { object, dir, name }),
-        4 => (object(), 0..30_000u64, 0..9000usize)
-            .prop_map(|(object, offset, length)| Step::Write { object, offset, length }),
+        4 => (object(), 0..30_000u64, 0..9000usize, any::<bool>())
+            .prop_map(|(object, offset, length, gives_change)| Step::Write {
+                object,
+                offset,
+                length,
+                gives_change,
+            }),
         4 => (object(), 0..40_000u64, 0..20_000u32)
             .prop_map(|(object, offset, count)| Step::Read { object, offset, count }),
         2 => (object(), mode(), by())
@@ -315,11 +320,16 @@ impl<S: Store> Player<S> {
         };
         let blank = SetAttr::default();
         match *step {
-            Step::Write { object, offset, length } => {
+            Step::Write { object, offset, length, gives_change } => {
                 let data = Shared::from(vec![u8::try_from(offset % 251).unwrap(); length]);
                 let object = self.object(object)?;
-                let done = self.store.write(&object, offset, data, Stability::Unstable);
-                Ok(seen(&block_on(done)?.change.after.unwrap()))
+                let how = WriteHow { stability: Stability::Unstable, gives_change };
+                let done = block_on(self.store.write(&object, offset, data, how))?;
+                let after = match gives_change {
+                    true => done.change.after.unwrap(),
+                    false => block_on(self.store.attr(&object))?,
+                };
+                Ok(seen(&after))
             }
             Step::Read { object, offset, count } => {
                 let object = self.object(object)?;

@@ -4,7 +4,7 @@ use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use weir_core::attr::SetTime;
 use weir_core::place::NEW_VOLUME_MARK;
-use weir_core::store::{CreateHow, MakeKind, Stability, Want};
+use weir_core::store::{CreateHow, MakeKind, Stability, Want, WriteHow};
 use weir_core::{Credentials, FileKind, FsError, Name, SetAttr, Shared, Store, Timestamp};
 use weir_store::{Durability, LocalStore, OpenError, Options, StoreControl};
 
@@ -219,6 +219,30 @@ fn writing_takes_set_ids_away() {
         bed.set(&file, &SetAttr { mode: Some(0o2644), ..SetAttr::default() }, &ROOT).unwrap();
         bed.write(&file, 0, b"x").unwrap();
         assert_eq!(bed.attr(&file).mode, 0o2644);
+    });
+}
+
+#[test]
+fn a_write_that_gives_no_attributes_takes_set_ids_away_and_others_see_it() {
+    everywhere(|bed| {
+        let file = bed.create(&bed.root(), b"f", 0o644, &ROOT).unwrap();
+        let write = |offset| {
+            let how = WriteHow { stability: Stability::Unstable, gives_change: false };
+            let done = block_on(bed.store.write(&file, offset, vec![7; 10].into(), how)).unwrap();
+            assert_eq!(done.count, 10);
+        };
+        let mut before = bed.attr(&file);
+        for offset in [0, 10, 5, 4095] {
+            write(offset);
+            let after = bed.attr(&file);
+            assert_eq!((after.size, after.mode), (before.size.max(offset + 10), 0o644));
+            assert!(after.mtime >= before.mtime);
+            before = after;
+        }
+        write(0);
+        bed.set(&file, &SetAttr { mode: Some(0o6755), ..SetAttr::default() }, &ROOT).unwrap();
+        write(0);
+        assert_eq!(bed.attr(&file).mode, 0o755);
     });
 }
 

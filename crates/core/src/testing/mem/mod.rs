@@ -22,8 +22,8 @@ use crate::error::{FsError, FsResult};
 use crate::handle::ObjectKey;
 use crate::name::Name;
 use crate::store::{
-    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Stability,
-    Store, Want, WriteDone,
+    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Store, Want,
+    WriteDone, WriteHow,
 };
 use crate::testing::interrupt::interrupt;
 use crate::time::Timestamp;
@@ -173,9 +173,11 @@ impl Store for MemStore {
         object: &MemObject,
         offset: u64,
         data: Shared,
-        _stability: Stability,
+        how: impl Into<WriteHow>,
     ) -> FsResult<WriteDone> {
-        self.begin()?.write(object.0, offset, &data)
+        let done = self.begin()?.write(object.0, offset, &data)?;
+        let change = if how.into().gives_change { done.change } else { Change::default() };
+        Ok(WriteDone { change, ..done })
     }
 
     async fn commit(&self, object: &MemObject) -> FsResult<Change> {

@@ -5,6 +5,7 @@ use crate::acl::{Entry, Who};
 use crate::attr::{FileKind, SetTime};
 use crate::details::DosAttributes;
 use crate::permission::Access;
+use crate::store::Stability;
 use crate::testing::block_on;
 
 const ALICE: Credentials = Credentials::new(10, 100);

@@ -5,6 +5,7 @@ use crate::access::may_write;
 use crate::v3::wire::{Res, Status, WccData, WriteArgs, WriteOk, WriteRes};
 use crate::xdr::Writer;
 use weir_core::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
+use weir_core::store::Stability;
 use weir_core::{Acl, Attr, Shared, Store};
 
 /// Everything in front of the data but the bytes of the handle: its length, then offset, count,
@@ -27,7 +28,8 @@ pub(in crate::v3) async fn write<S: Store>(
     // Before the write: if a sync fails meanwhile and takes this data with it, the client must see
     // the verifier move, and sending again what was not lost does no harm.
     let verifier = cx.volume.write_verifier();
-    let error = match cx.volume.store.write(&file, args.offset, data, args.stable.into()).await {
+    let stability = Stability::from(args.stable);
+    let error = match cx.volume.store.write(&file, args.offset, data, stability).await {
         Ok(done) => {
             let result: WriteRes = Res::Ok(WriteOk {
                 file_wcc: cx.wcc(&done.change),
