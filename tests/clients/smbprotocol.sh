@@ -36,12 +36,13 @@ tests_of() {
     case $half in
     cases) files=("$here/smbprotocol/cases.py") ;;
     hostile) files=("$here/smbprotocol/"{logins,beginnings,messages,ids,files}.py) ;;
+    offered) files=("$here/smbprotocol/offered.py") ;;
     esac
     for name; do ! grep -qx "def $name(server):" "${files[@]}" || echo "$name"; done
 }
 
 for name; do
-    [ -n "$(tests_of cases "$name")$(tests_of hostile "$name")" ] || { echo "not ok - knows-the-test # $name"; failed=1; }
+    [ -n "$(tests_of cases "$name")$(tests_of hostile "$name")$(tests_of offered "$name")" ] || { echo "not ok - knows-the-test # $name"; failed=1; }
 done
 # First, because of the refused logins that the others make only some are recorded.
 if [ "$SMB_PEER" = weir ] && [ $# -eq 0 ]; then
