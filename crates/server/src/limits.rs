@@ -260,6 +260,10 @@ pub(crate) const PIPE_BYTES_SESSION_MAX: usize = 1 << 20;
 /// above.
 pub(crate) const PIPE_BYTES_MAX: usize = 64 << 20;
 
+/// Bytes of the path of an open as operators see it in lists. The rest is cut: a page of long
+/// paths would be larger than clients of the API take.
+pub(crate) const PATH_LISTED_BYTES_MAX: usize = 4096;
+
 /// Opens of files of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
 pub(crate) const OPENS_SESSION_MAX: usize = 1 << 16;
 

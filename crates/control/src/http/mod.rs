@@ -187,8 +187,13 @@ pub async fn serve(
     let _told = stop.send(true);
     while serving.join_next().await.is_some() {}
     watching.await.map_err(io::Error::other)?;
-    recording.await.map_err(io::Error::other)?;
-    if timeout(config.shutdown_grace, state.0.audit.finish()).await.is_err() {
+    let stop_recording = recording.abort_handle();
+    let recorded = async {
+        let _ended = recording.await;
+        state.0.audit.finish().await;
+    };
+    if timeout(config.shutdown_grace, recorded).await.is_err() {
+        stop_recording.abort();
         tracing::warn!("a change was still under way at shutdown, and has no record");
     }
     tokio::task::spawn_blocking(move || trash.leave()).await.map_err(io::Error::other)

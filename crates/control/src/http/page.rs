@@ -12,9 +12,10 @@ use weir_api::Page;
 use weir_api::limits::PAGE_ITEMS_MAX;
 use weir_catalog::limits::PATH_BYTES_MAX;
 
-/// Longest cursor, with the kind of list and two digits for each byte: that of a lock, in which
-/// client and owner of NLM have names of some 1,024 bytes, or that of a path.
-const CURSOR_CHARS_MAX: usize = 2 * (2 * PATH_BYTES_MAX + 32);
+/// Longest cursor, with two digits for each byte: that of a lock, in which client and owner of NLM
+/// are two digits for each of some 1,040 bytes again.
+const CURSOR_CHARS_MAX: usize = 16 << 10;
+const _: () = assert!(CURSOR_CHARS_MAX > 2 * PATH_BYTES_MAX + 64);
 
 /// The requested page.
 #[derive(Deserialize)]

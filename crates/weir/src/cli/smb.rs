@@ -84,23 +84,43 @@ pub(crate) async fn run(global: &Global, command: &SmbCommand) -> Result<()> {
             list(output, client.locks(), &header, lock_row).await
         }
         SmbCommand::CloseSession { sessions } => {
+            let mut failed = None;
             for id in sessions {
-                let closed = client.close_smb_session(*id).await?;
-                let SmbSession { user, client, opens, .. } = &closed;
-                let done = format!("session {id} of {user} from {client} closed, {opens} open(s)");
-                ended(output, &closed, &done)?;
+                match client.close_smb_session(*id).await {
+                    Ok(closed) => {
+                        let SmbSession { user, client, opens, .. } = &closed;
+                        let who = format!("session {id} of {user} from {client}");
+                        ended(output, &closed, &format!("{who} closed, {opens} open(s)"))?;
+                    }
+                    Err(error) => keep_first(&mut failed, error.into()),
+                }
             }
-            Ok(())
+            failed.map_or(Ok(()), Err)
         }
         SmbCommand::CloseOpen { opens } => {
+            let mut failed = None;
             for id in opens {
-                let closed = client.close_smb_open(*id).await?;
-                let place = place(closed.path.as_deref(), &closed.file);
-                let done = format!("open {id} of {place} in volume {} closed", closed.volume);
-                ended(output, &closed, &done)?;
+                match client.close_smb_open(*id).await {
+                    Ok(closed) => {
+                        let place = place(closed.path.as_deref(), &closed.file);
+                        let volume = &closed.volume;
+                        let done = format!("open {id} of {place} in volume {volume} closed");
+                        ended(output, &closed, &done)?;
+                    }
+                    Err(error) => keep_first(&mut failed, error.into()),
+                }
             }
-            Ok(())
+            failed.map_or(Ok(()), Err)
         }
+    }
+}
+
+/// Keeps the first failure as that of the command, and prints any other one: the command goes on
+/// with the rest of its IDs.
+fn keep_first(failed: &mut Option<anyhow::Error>, error: anyhow::Error) {
+    match failed {
+        None => *failed = Some(error),
+        Some(_) => weir_report::errln!("weir: {error:#}"),
     }
 }
 

@@ -7,6 +7,7 @@ use super::server::SmbServer;
 use super::tree;
 use super::user_session::{FileOpen, UserSession};
 use crate::clock::SystemClock;
+use crate::limits::PATH_LISTED_BYTES_MAX;
 use crate::sync::{Arc, lock};
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -137,8 +138,22 @@ fn session_as_listed(session: &UserSession, moment: Moment) -> SmbSession {
 fn object(key: &ObjectKey, open: Option<&FileOpen>) -> Object {
     Object {
         key: hex::encode(key.as_bytes()),
-        path: open.map(|open| lock(&open.state).path.to_vec()),
+        path: open.map(|open| shortened(&lock(&open.state).path)),
     }
+}
+
+/// A path of at most [`PATH_LISTED_BYTES_MAX`] bytes, and an ellipsis for the rest.
+fn shortened(path: &[u8]) -> Vec<u8> {
+    let Some((first, [next, ..])) = path.split_at_checked(PATH_LISTED_BYTES_MAX) else {
+        return path.to_vec();
+    };
+    // Of a letter in UTF-8 that is cut, its beginning is left out too.
+    let is_inside = |byte: u8| byte & 0xc0 == 0x80;
+    let whole = match first.iter().rposition(|&byte| !is_inside(byte)) {
+        Some(start) if is_inside(*next) => start,
+        _ => first.len(),
+    };
+    [first.get(..whole).unwrap_or(first), "…".as_bytes()].concat()
 }
 
 fn uses(sharing: Sharing) -> Uses {
@@ -146,5 +161,27 @@ fn uses(sharing: Sharing) -> Uses {
         read: sharing.contains(Sharing::READ),
         write: sharing.contains(Sharing::WRITE),
         delete: sharing.contains(Sharing::DELETE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_is_cut_between_letters() {
+        let most = PATH_LISTED_BYTES_MAX;
+        let path = |name: &str, length: usize| {
+            let mut path = vec![b'a'; length];
+            path.extend_from_slice(name.as_bytes());
+            path
+        };
+        assert_eq!(shortened(b"a/b"), b"a/b");
+        assert_eq!(shortened(&path("", most)), path("", most));
+        assert_eq!(shortened(&path("b", most)), path("…", most));
+        assert_eq!(shortened(&path("äb", most - 1)), path("…", most - 1));
+        assert_eq!(shortened(&path("äb", most - 2)), path("ä…", most - 2));
+        let broken = vec![0x80; most + 1];
+        assert_eq!(shortened(&broken).len(), most + "…".len());
     }
 }
