@@ -52,9 +52,9 @@ const FORTY_CLIENTS: Load =
 const ONE_CLIENT: Load = Load { clients: 1, connections: 40, ..FORTY_CLIENTS };
 
 impl Load {
-    /// The load of one client with four connections.
+    /// The load of one client with eight connections.
     const fn client(protocol: Protocol, kibibytes: u32) -> Self {
-        Self { protocol, block_bytes: kibibytes << 10, jobs: 4, clients: 1, connections: 4 }
+        Self { protocol, block_bytes: kibibytes << 10, jobs: 8, clients: 1, connections: 8 }
     }
 
     /// Protocol and size, in words.

@@ -132,7 +132,7 @@ pub(super) fn page(outcome: &DemoOutcome) -> Page {
         "Contracts of every model, under load",
         "Seven volumes of a published measurement, four cases of our own and one for each other \
          contract model. All load is random writes, with 32 requests of each job in flight: 40 jobs \
-         with requests of 8 KiB over NFSv3, or, on two volumes, four over NFSv3 and four over SMB \
+         with requests of 8 KiB over NFSv3, or, on two volumes, eight over NFSv3 and eight over SMB \
          3.1.1. The server delays requests to keep each volume at its contract, and never refuses one.",
     );
     let sentence = match outcome.misses.as_slice() {
