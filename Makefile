@@ -27,7 +27,7 @@ build: ## the program, and its debug symbols in a file of their own (target/dist
 	cd target/dist && objcopy --strip-unneeded --add-gnu-debuglink=weir.debug ../release/weir weir
 	@ls -lh target/dist
 
-demo: ## build, then show contracts of every model kept under load (about three minutes; target/demo)
+demo: ## build, then show contracts of every model kept under load, over NFS and SMB (about three minutes; target/demo)
 	cargo build --release --locked
 	target/release/weir-lab demo --out $(DEMO_OUT)
 

@@ -1,6 +1,5 @@
-//! The demo's display while it runs: the present rate of each volume.
+//! The demo's display while it runs: the present rate of each load.
 
-use super::cases::Case;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_load::engine::{Phase, Window};
@@ -21,7 +20,7 @@ pub(super) struct Board {
 }
 
 struct Row {
-    name: &'static str,
+    name: String,
     bar: terminal::Row,
     state: Mutex<State>,
 }
@@ -33,12 +32,12 @@ struct State {
 }
 
 impl Board {
-    /// A row for each case; `seconds` is how long the load lasts.
-    pub(super) fn new(cases: &[Case], seconds: f64) -> Self {
+    /// A row for each load, with its name; `seconds` is how long the loads last.
+    pub(super) fn new(names: impl Iterator<Item = String>, seconds: f64) -> Self {
         let bars = Bars::default();
-        let rows = cases.iter().map(|case| {
-            let bar = bars.add(case.name, tenths(seconds));
-            Arc::new(Row { name: case.name, bar, state: Mutex::default() })
+        let rows = names.map(|name| {
+            let bar = bars.add(&name, tenths(seconds));
+            Arc::new(Row { name, bar, state: Mutex::default() })
         });
         let rows = rows.collect();
         let now = Instant::now();
@@ -46,7 +45,7 @@ impl Board {
         Self { rows, _bars: bars, terminal, begun: now, printed: now }
     }
 
-    /// Takes the windows of the case with this number.
+    /// Takes the windows of the load in this row.
     pub(super) fn observer(&self, number: usize) -> impl FnMut(&Window) + Send + 'static {
         let row = self.rows.get(number).map(Arc::clone);
         move |window| {

@@ -1,8 +1,8 @@
-//! The cases of the demo: the seven rows of the published table, two cases of its own, and one for
+//! The cases of the demo: the seven rows of the published table, four cases of its own, and one for
 //! each of the other contract models.
 
 use crate::operator::Limits;
-use weir_api::Qos;
+use weir_api::{Protocol, Qos};
 
 /// Quotas, rates and latencies that Azure NetApp Files showed for one row (Standard level, NFSv3,
 /// 8 KiB random write, 40 jobs × depth 32, 180 s, one virtual machine for each volume).
@@ -30,19 +30,44 @@ pub(super) struct Pool {
     pub(super) qos: Qos,
 }
 
-/// The kind of load on a volume, and the changes meanwhile.
+/// One of the loads on a case's volume. All write at random places of files of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LoadKind {
-    /// 40 jobs, each from a source address of its own.
-    FortyClients,
-    /// 40 jobs on 40 connections from one source address.
-    OneClient,
-    /// The load of [`LoadKind::FortyClients`]; the quota is changed under load, up, down and up
-    /// again.
-    Resized,
+pub(super) struct Load {
+    /// The protocol of its clients.
+    pub(super) protocol: Protocol,
+    /// Bytes of each write.
+    pub(super) block_bytes: u32,
+    /// Streams of requests, dealt to the clients in turn.
+    pub(super) jobs: u32,
+    /// Clients, each with a source address of its own.
+    pub(super) clients: u32,
+    /// Connections of each client.
+    pub(super) connections: u32,
 }
 
-/// One volume, its load and its published row.
+/// 40 jobs, each from a source address of its own.
+const FORTY_CLIENTS: Load =
+    Load { protocol: Protocol::Nfs, block_bytes: 8 << 10, jobs: 40, clients: 40, connections: 1 };
+/// 40 jobs on 40 connections from one source address.
+const ONE_CLIENT: Load = Load { clients: 1, connections: 40, ..FORTY_CLIENTS };
+
+impl Load {
+    /// The load of one client with eight connections.
+    const fn client(protocol: Protocol, kibibytes: u32) -> Self {
+        Self { protocol, block_bytes: kibibytes << 10, jobs: 8, clients: 1, connections: 8 }
+    }
+
+    /// Protocol and size, in words.
+    pub(super) fn name(&self) -> String {
+        let protocol = match self.protocol {
+            Protocol::Nfs => "NFS",
+            Protocol::Smb => "SMB",
+        };
+        format!("{protocol} {} KiB", self.block_bytes >> 10)
+    }
+}
+
+/// One volume, its loads and its published row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     /// Shown in tables.
@@ -58,10 +83,30 @@ pub(super) struct Case {
     /// The rate that the contract promises, in MiB/s: in the measured part, for a quota that is
     /// changed.
     pub(super) contract_mibps: f64,
-    /// The load.
-    pub(super) kind: LoadKind,
+    /// The loads, which are applied at the same time.
+    pub(super) loads: &'static [Load],
+    /// Whether the quota is changed under load, as [`RESIZES`] says.
+    pub(super) resized: bool,
     /// The published figures, for the seven rows.
     pub(super) published: Option<Published>,
+}
+
+impl Case {
+    /// The name of one of the loads: that of the case, if there is no other.
+    pub(super) fn label(&self, load: &Load) -> String {
+        let others = self.loads.iter().filter(|other| *other != load).map(Load::name);
+        match others.collect::<Vec<_>>().as_slice() {
+            [] => self.name.to_owned(),
+            others => format!("{} beside {}", load.name(), others.join(" and ")),
+        }
+    }
+
+    /// The fair part of one of the loads, in MiB/s: an equal share for each of its clients. The
+    /// contracts of volumes with several loads limit bytes alone, so shares are of bytes.
+    pub(super) fn due_mibps(&self, load: &Load) -> f64 {
+        let clients: u32 = self.loads.iter().map(|load| load.clients).sum();
+        self.contract_mibps * f64::from(load.clients) / f64::from(clients)
+    }
 }
 
 /// The pools, in the order they are made.
@@ -89,9 +134,28 @@ const fn row(
     contract_mibps: f64,
     published: Published,
 ) -> Case {
-    let (limits, kind) = (Limits::NONE, LoadKind::FortyClients);
-    let published = Some(published);
-    Case { name, volume, pool, quota_gibibytes, limits, contract_mibps, kind, published }
+    let own = own(name, volume, quota_gibibytes, contract_mibps);
+    Case { pool, published: Some(published), ..own }
+}
+
+/// A case of our own, in a pool with the model auto.
+const fn own(
+    name: &'static str,
+    volume: &'static str,
+    quota_gibibytes: u64,
+    contract_mibps: f64,
+) -> Case {
+    Case {
+        name,
+        volume,
+        pool: "single",
+        quota_gibibytes,
+        limits: Limits::NONE,
+        contract_mibps,
+        loads: &[FORTY_CLIENTS],
+        resized: false,
+        published: None,
+    }
 }
 
 /// A case of another model, with half a TiB.
@@ -102,8 +166,7 @@ const fn model(
     limits: Limits,
     contract_mibps: f64,
 ) -> Case {
-    let (kind, published) = (LoadKind::FortyClients, None);
-    Case { name, volume, pool, quota_gibibytes: 512, limits, contract_mibps, kind, published }
+    Case { pool, limits, ..own(name, volume, 512, contract_mibps) }
 }
 
 const fn published(
@@ -116,7 +179,7 @@ const fn published(
 }
 
 /// The cases: first those of the published table, in its order.
-pub(super) const CASES: [Case; 18] = [
+pub(super) const CASES: [Case; 20] = [
     row(
         "auto, 100 GiB",
         "a100g",
@@ -165,25 +228,15 @@ pub(super) const CASES: [Case; 18] = [
             published(16.05, 0.28, 613.0, (600.0, 634.0)),
         )
     },
+    Case { loads: &[ONE_CLIENT], ..own("one address, 40 connections", "one", 1024, 16.0) },
+    Case { resized: true, ..own("quota changed under load", "resized", 1024, 32.0) },
     Case {
-        name: "one address, 40 connections",
-        volume: "one",
-        pool: "single",
-        quota_gibibytes: 1024,
-        limits: Limits::NONE,
-        contract_mibps: 16.0,
-        kind: LoadKind::OneClient,
-        published: None,
+        loads: &[Load::client(Protocol::Nfs, 8), Load::client(Protocol::Smb, 64)],
+        ..own("NFS 8 KiB and SMB 64 KiB", "both", 2048, 32.0)
     },
     Case {
-        name: "quota changed under load",
-        volume: "resized",
-        pool: "single",
-        quota_gibibytes: 1024,
-        limits: Limits::NONE,
-        contract_mibps: 32.0,
-        kind: LoadKind::Resized,
-        published: None,
+        loads: &[Load::client(Protocol::Nfs, 64), Load::client(Protocol::Smb, 8)],
+        ..own("NFS 64 KiB and SMB 8 KiB", "reverse", 2048, 32.0)
     },
     model(
         "auto, at most 6 MiB/s",
@@ -246,9 +299,9 @@ pub(super) const CASES: [Case; 18] = [
 
 /// The number of [`CASES`] that are published, and of our own that follow them.
 pub(super) const PUBLISHED: usize = 7;
-pub(super) const OWN: usize = 2;
+pub(super) const OWN: usize = 4;
 
-/// The quotas that [`LoadKind::Resized`] is given one after the other, in GiB and MiB/s: up,
+/// The quotas that a [`Case::resized`] volume is given one after the other, in GiB and MiB/s: up,
 /// down, up.
 pub(super) const RESIZES: [(u64, f64); 3] = [(2048, 32.0), (1024, 16.0), (2048, 32.0)];
 
@@ -274,7 +327,7 @@ mod tests {
             let by_level = |gibibytes: u64| whole(gibibytes) / 1024.0 * 16.0;
             let weights: u32 = within().filter_map(|other| other.limits.weight).sum();
             let limit = match pool.qos {
-                Qos::Auto if case.kind == LoadKind::Resized => RESIZES[2].1,
+                Qos::Auto if case.resized => RESIZES[2].1,
                 Qos::Auto => by_level(case.quota_gibibytes),
                 Qos::Manual | Qos::Flexible => whole(mibps.unwrap()),
                 Qos::Custom => tighter(whole(mibps.unwrap()), iops),
@@ -297,10 +350,8 @@ mod tests {
         }
         for pool in POOLS {
             let within = || CASES.iter().filter(|case| case.pool == pool.name);
-            let quota = |case: &Case| match case.kind {
-                LoadKind::Resized => RESIZES[0].0,
-                _ => case.quota_gibibytes,
-            };
+            let quota =
+                |case: &Case| if case.resized { RESIZES[0].0 } else { case.quota_gibibytes };
             assert!(within().map(quota).sum::<u64>() <= pool.tebibytes * 1024, "{}", pool.name);
             let budget = match pool.qos {
                 Qos::Flexible => 128,
@@ -309,6 +360,10 @@ mod tests {
                 _ => pool.tebibytes * 16,
             };
             assert!(within().filter_map(|case| case.limits.mibps).sum::<u64>() <= budget);
+        }
+        for case in CASES.iter().filter(|case| case.loads.len() > 1) {
+            let Limits { iops, max_iops, max_file_iops, .. } = case.limits;
+            assert_eq!((iops, max_iops, max_file_iops), (None, None, None), "{}", case.name);
         }
         let published = |case: &Case| case.published.is_some();
         assert!(CASES[..PUBLISHED].iter().all(published));

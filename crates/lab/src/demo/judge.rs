@@ -15,7 +15,7 @@ const WINDOWS: [(f64, f64, &str); 2] =
     [(10.0, 0.01, "every 10 s within 1 %"), (1.0, 0.05, "every 1 s within 5 %")];
 /// Largest distance of p5 and p95 of the latency from its mean, as a part of it.
 const SPREAD: f64 = 0.15;
-/// Largest distance of a job's share from an equal share, as a part of it.
+/// Largest distance of the share of a job, or of a client, from an equal share, as a part of it.
 const SHARE: f64 = 0.10;
 /// Longest time until a changed contract is in force, in seconds.
 const CHANGE_S: f64 = 0.1;
@@ -77,20 +77,15 @@ pub(super) fn error_span(rate: &Rate, measured: Interval, contract: f64) -> (f64
 pub(super) fn behaviour(result: &RunResult) -> Vec<Check> {
     let latency = result.total.latency_ms;
     let (low, high) = (latency.p5 / latency.mean - 1.0, latency.p95 / latency.mean - 1.0);
-    let equal = 1.0 / f64::from(result.workload.jobs.max(1));
-    let (least, most) = shares(result);
-    let (least_off, most_off) = (least / equal - 1.0, most / equal - 1.0);
+    let jobs: Vec<f64> = result.jobs.iter().map(|job| job.share).collect();
+    let equal_share = 1.0 / f64::from(result.workload.jobs.max(1));
     let mut checks = vec![
         Check::new(
             "p5 to p95 within 15 % of the mean",
             format!("{} to {}", percent(low * 100.0, 1), percent(high * 100.0, 1)),
             latency.mean > 0.0 && low >= -SPREAD && high <= SPREAD,
         ),
-        Check::new(
-            "every job within 10 % of equal",
-            format!("{} to {}", percent(least_off * 100.0, 1), percent(most_off * 100.0, 1)),
-            !result.jobs.is_empty() && least_off >= -SHARE && most_off <= SHARE,
-        ),
+        equal("every job within 10 % of equal", &jobs, equal_share),
         Check::new(
             "no client error",
             format!("{} errors", client_errors(result)),
@@ -105,6 +100,37 @@ pub(super) fn behaviour(result: &RunResult) -> Vec<Check> {
         ));
     }
     checks
+}
+
+/// The rule for the clients of all loads on one volume: equal shares of the bytes, whatever the
+/// protocol and the size of the requests. The contract must limit bytes alone.
+pub(super) fn clients(results: &[RunResult]) -> Check {
+    let bytes: Vec<f64> = results.iter().flat_map(bytes_of_clients).collect();
+    let due = bytes.iter().sum::<f64>() / f64::from(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    equal("every client within 10 % of equal", &bytes, due)
+}
+
+/// The bytes of each client, in the order of the clients.
+#[expect(clippy::cast_precision_loss, reason = "bytes of a minute")]
+fn bytes_of_clients(result: &RunResult) -> Vec<f64> {
+    let clients = result.workload.clients.max(1);
+    let of = |client| {
+        let own = result.jobs.iter().filter(|job| job.job % clients == client);
+        own.map(|job| job.bytes as f64).sum()
+    };
+    (0..clients).map(of).collect()
+}
+
+/// The rule that no part is further than [`SHARE`] from `due`, an equal part of all.
+fn equal(rule: &str, parts: &[f64], due: f64) -> Check {
+    let off = || parts.iter().map(|part| part / due - 1.0);
+    let (least, most) =
+        (off().fold(f64::INFINITY, f64::min), off().fold(f64::NEG_INFINITY, f64::max));
+    Check::new(
+        rule,
+        format!("{} to {}", percent(least * 100.0, 1), percent(most * 100.0, 1)),
+        !parts.is_empty() && due > 0.0 && least >= -SHARE && most <= SHARE,
+    )
 }
 
 /// The least and the greatest part of all operations that a job got.
@@ -305,5 +331,29 @@ mod tests {
         assert_eq!(failed(|r| r.verify = Some(VerifyResult::default())), [unread]);
         let differs = VerifyResult { checked: 9, mismatches: 1, ..VerifyResult::default() };
         assert_eq!(failed(|r| r.verify = Some(differs)), [unread]);
+    }
+
+    /// Two loads, each with two clients of two jobs: jobs 0 and 2 are one client. The jobs of the
+    /// second load move `bytes` each.
+    fn of_clients(bytes: [u64; 4]) -> Check {
+        let workload = Workload { jobs: 4, clients: 2, ..Workload::default() };
+        let first = RunResult { workload, ..result() };
+        let mut second = first.clone();
+        for (job, bytes) in second.jobs.iter_mut().zip(bytes) {
+            job.bytes = bytes;
+        }
+        clients(&[first, second])
+    }
+
+    #[test]
+    fn the_bytes_of_clients_are_compared_over_all_loads() {
+        assert!(of_clients([80; 4]).passed);
+        assert!(of_clients([0, 80, 160, 80]).passed, "jobs of one client count together");
+        assert!(of_clients([90, 80, 80, 90]).passed);
+        let check = of_clients([128, 80, 80, 80]);
+        assert!(!check.passed && check.worst == "-7.0 % to +20.9 %", "{check:?}");
+        assert!(!of_clients([40, 80, 40, 80]).passed);
+        assert!(!of_clients([0; 4]).passed);
+        assert!(!clients(&[]).passed);
     }
 }

@@ -1,4 +1,4 @@
-//! `make demo`: seven volumes with published figures, two cases of our own and one for each other
+//! `make demo`: seven volumes with published figures, four cases of our own and one for each other
 //! contract model, loaded at full speed, each compared with its contract.
 //!
 //! The demonstration starts the server as an operator would, as a process on loopback with an empty
@@ -16,6 +16,7 @@ mod pressure;
 pub(crate) mod processors;
 pub(crate) mod rate;
 mod stalls;
+mod target;
 
 use crate::campaign::{self, Campaign, Report};
 use crate::operator::Operator;
@@ -35,10 +36,10 @@ use weir_report::terminal;
 /// Demonstrate on this machine that contracts are kept (about three minutes).
 ///
 /// The demonstration starts a server on loopback with an empty data directory. It creates the
-/// volumes of a published measurement, two more volumes, and one for each other contract model. It
-/// loads each volume at full speed from up to forty addresses, changes a quota under load, and
-/// compares the results measured by the clients with the contracts. The server and its data are
-/// removed at the end.
+/// volumes of a published measurement, four more volumes, and one for each other contract model. It
+/// loads each volume at full speed from up to forty addresses, two of them over NFS and SMB at the
+/// same time, changes a quota under load, and compares the results measured by the clients with the
+/// contracts. The server and its data are removed at the end.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Directory for result.json, report.html and server.log.
@@ -78,8 +79,9 @@ fn measure(weir: &Path, out: &Path, stop: &Stop) -> Result<DemoOutcome> {
     weir_report::errln!("Starting the server on loopback with an empty data directory.");
     let data = out.join(format!("data-{}", std::process::id()));
     let settings = Settings::temporary(weir, data, out.join("server.log"))?;
-    let (server, operator) = TestServer::start_new(settings)?;
+    let (mut server, operator) = TestServer::start_new(Settings { smb: true, ..settings })?;
     create(&operator, &CASES)?;
+    target::share(&mut server, &operator, &CASES)?;
     weir_report::errln!(
         "Created {} pools and {} volumes through the API.",
         POOLS.len(),
@@ -91,11 +93,11 @@ fn measure(weir: &Path, out: &Path, stop: &Stop) -> Result<DemoOutcome> {
         weir_report::errln!("{}", phase.announcement());
         let done = phase.run(&server, &operator, stop)?;
         processors.push(done.measured_seconds());
-        for (case, (result, changes)) in loaded.iter().zip(done.cases) {
-            if result.generator.saturated {
-                weir_report::errln!("  The load generator was the limit for {}.", case.name);
+        for (case, (results, changes)) in loaded.iter().zip(done.cases) {
+            for result in results.iter().filter(|result| result.generator.saturated) {
+                weir_report::errln!("  The load generator was the limit for {}.", result.name);
             }
-            let mut outcome = CaseOutcome::new(case, &result, changes);
+            let mut outcome = CaseOutcome::new(case, &results, changes);
             outcome.explain(&done.seconds);
             cases.push(outcome);
         }

@@ -1,10 +1,10 @@
 //! The outcome of the demo, in the shape of `result.json`.
 
-use super::cases::{Case, LoadKind};
+use super::cases::{Case, Load};
 use super::cause;
 use super::judge::{self, Change};
 use super::processors::Second;
-use super::rate::Rate;
+use super::rate::{Rate, sum};
 use crate::judge::Check;
 use serde::Serialize;
 use weir_load::stats::result::{Interval, Point, RunResult};
@@ -47,18 +47,14 @@ pub(super) struct CaseOutcome {
     pub(super) measured_mibps: f64,
     pub(super) error_percent: f64,
     pub(super) iops: f64,
-    pub(super) latency_ms: LatencyMs,
-    pub(super) job_share: Share,
     pub(super) client_errors: u64,
     pub(super) throughput_series: Vec<f64>,
     /// Beginning and end of the measured part, in seconds since the load began.
     pub(super) measured: Interval,
     /// Least and greatest error over the 10 s windows.
     pub(super) error_percent_10s: (f64, f64),
-    /// Clients' source addresses, connections and requests in flight.
-    pub(super) load: Load,
-    /// Blocks read back after the run, and how many of them differed.
-    pub(super) verified: Option<(u64, u64)>,
+    /// The loads on the volume.
+    pub(super) loads: Vec<LoadOutcome>,
     /// Changes of the contract under load.
     pub(super) changes: Vec<Change>,
     /// The rules, and what was met.
@@ -68,6 +64,33 @@ pub(super) struct CaseOutcome {
     /// The whole course for the charts, not part of the result.
     #[serde(skip)]
     pub(super) course: ThroughputSeries,
+}
+
+/// One load of a case.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LoadOutcome {
+    /// Protocol and size of the requests.
+    pub(super) name: String,
+    /// An equal share of the contract for each of its clients, in MiB/s.
+    pub(super) due_mibps: f64,
+    pub(super) measured_mibps: f64,
+    pub(super) iops: f64,
+    pub(super) latency_ms: LatencyMs,
+    pub(super) job_share: Share,
+    /// Clients' source addresses.
+    pub(super) addresses: u32,
+    pub(super) connections: u32,
+    pub(super) jobs: u32,
+    /// Requests that each job keeps in flight.
+    pub(super) depth: u32,
+    /// Blocks read back after the run, and how many of them differed.
+    pub(super) verified: Option<(u64, u64)>,
+    /// The name in charts, not part of the result.
+    #[serde(skip)]
+    pub(super) label: String,
+    /// Throughput second by second for the charts, not part of the result.
+    #[serde(skip)]
+    pub(super) seconds: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -83,14 +106,6 @@ pub(super) struct LatencyMs {
 pub(super) struct Share {
     pub(super) min: f64,
     pub(super) max: f64,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Load {
-    pub(super) addresses: u32,
-    pub(super) connections: u32,
-    pub(super) jobs: u32,
-    pub(super) depth: u32,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -111,27 +126,15 @@ pub(super) struct ThroughputSeries {
     pub(super) tenths: Vec<(f64, f64)>,
 }
 
-impl CaseOutcome {
-    /// Judges one case.
-    pub(super) fn new(case: &Case, result: &RunResult, changes: Vec<Change>) -> Self {
-        const MIB: f64 = 1_048_576.0;
-        let rate = Rate::new(&result.series_10ms);
-        let request = f64::from(result.workload.block_bytes);
-        let measured = result.measured;
-        let mut checks = judge::windows(&rate, measured, case.contract_mibps * MIB, request);
-        checks.extend(judge::behaviour(result));
-        if case.kind == LoadKind::Resized {
-            checks.extend(changes.iter().flat_map(|change| judge::change(&rate, change, request)));
-        }
+impl LoadOutcome {
+    fn new(case: &Case, load: &Load, result: &RunResult) -> Self {
         let latency = result.total.latency_ms;
         let (min, max) = judge::shares(result);
-        let measured_mibps = result.total.mibps;
         let workload = &result.workload;
         Self {
-            name: case.name.to_owned(),
-            contract_mibps: case.contract_mibps,
-            measured_mibps,
-            error_percent: (measured_mibps / case.contract_mibps - 1.0) * 100.0,
+            name: load.name(),
+            due_mibps: case.due_mibps(load),
+            measured_mibps: result.total.mibps,
             iops: result.total.iops,
             latency_ms: LatencyMs {
                 mean: latency.mean,
@@ -141,17 +144,51 @@ impl CaseOutcome {
                 p99: latency.p99,
             },
             job_share: Share { min, max },
-            client_errors: judge::client_errors(result),
+            addresses: workload.clients,
+            connections: workload.clients * workload.connections,
+            jobs: workload.jobs,
+            depth: workload.depth,
+            verified: result.verify.as_ref().map(|verify| (verify.checked, verify.mismatches)),
+            label: case.label(load),
+            seconds: points(&result.series_1s, 1.0, result.measured.to_s),
+        }
+    }
+}
+
+impl CaseOutcome {
+    /// Judges one case by the results of its loads, which began together.
+    pub(super) fn new(case: &Case, results: &[RunResult], changes: Vec<Change>) -> Self {
+        const MIB: f64 = 1_048_576.0;
+        let all = |of: fn(&RunResult) -> &Vec<Point>| sum(results.iter().map(|one| &**of(one)));
+        let rate = Rate::new(&all(|result| &result.series_10ms));
+        let request = case.loads.iter().map(|load| load.block_bytes).max();
+        let request = f64::from(request.unwrap_or_default());
+        let measured = results.first().map_or_else(Interval::default, |first| first.measured);
+        let mut checks = judge::windows(&rate, measured, case.contract_mibps * MIB, request);
+        let of = |(load, result)| LoadOutcome::new(case, load, result);
+        let loads: Vec<LoadOutcome> = case.loads.iter().zip(results).map(of).collect();
+        if let [_, _, ..] = results {
+            checks.push(judge::clients(results));
+        }
+        for (load, result) in loads.iter().zip(results) {
+            let own = judge::behaviour(result).into_iter();
+            checks.extend(
+                own.map(|check| if loads.len() > 1 { check.of(&load.name) } else { check }),
+            );
+        }
+        checks.extend(changes.iter().flat_map(|change| judge::change(&rate, change, request)));
+        let measured_mibps = loads.iter().map(|load| load.measured_mibps).sum();
+        Self {
+            name: case.name.to_owned(),
+            contract_mibps: case.contract_mibps,
+            measured_mibps,
+            error_percent: (measured_mibps / case.contract_mibps - 1.0) * 100.0,
+            iops: loads.iter().map(|load| load.iops).sum(),
+            client_errors: results.iter().map(judge::client_errors).sum(),
             throughput_series: rate.seconds((measured.from_s, measured.to_s)),
             measured,
             error_percent_10s: judge::error_span(&rate, measured, case.contract_mibps * MIB),
-            load: Load {
-                addresses: workload.clients,
-                connections: workload.clients * workload.connections,
-                jobs: workload.jobs,
-                depth: workload.depth,
-            },
-            verified: result.verify.as_ref().map(|verify| (verify.checked, verify.mismatches)),
+            loads,
             changes,
             checks,
             published: case.published.map(|row| PublishedFigures {
@@ -162,8 +199,8 @@ impl CaseOutcome {
                 p95_ms: row.spread_ms.1,
             }),
             course: ThroughputSeries {
-                seconds: points(&result.series_1s, 1.0, measured.to_s),
-                tenths: points(&result.series_100ms, 0.1, measured.to_s),
+                seconds: points(&all(|result| &result.series_1s), 1.0, measured.to_s),
+                tenths: points(&all(|result| &result.series_100ms), 0.1, measured.to_s),
             },
         }
     }
@@ -179,6 +216,14 @@ impl CaseOutcome {
     /// The check of the rule whose words begin with `rule`.
     pub(super) fn check(&self, rule: &str) -> Option<&Check> {
         self.checks.iter().find(|check| check.rule.starts_with(rule))
+    }
+
+    /// The check of the rule about a load whose words begin with `rule`.
+    pub(super) fn check_of(&self, load: &LoadOutcome, rule: &str) -> Option<&Check> {
+        match self.loads.as_slice() {
+            [_] => self.check(rule),
+            _ => self.check(&format!("{}: {rule}", load.name)),
+        }
     }
 }
 
@@ -203,7 +248,7 @@ impl DemoOutcome {
             })
             .collect();
         Self {
-            version: 1,
+            version: 2,
             weir: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_s,
             passed: misses.is_empty() && !cases.is_empty(),
@@ -211,7 +256,7 @@ impl DemoOutcome {
             units: Units {
                 mibps: "1,048,576 bytes per second, read and write together",
                 latency: "milliseconds from sending a request to the end of its reply",
-                job_share: "part of all operations of the case, 0 to 1",
+                job_share: "part of all operations of the load, 0 to 1",
                 throughput_series: "MiB/s in each second of the measured part",
             },
             cases,

@@ -1,7 +1,8 @@
 //! The demo's table and page.
 
-use super::outcome::{CaseOutcome, DemoOutcome};
+use super::outcome::{CaseOutcome, DemoOutcome, LoadOutcome};
 use super::processors;
+use crate::judge::Check;
 use weir_report::{
     Cell, Column, Dot, Fact, Line, Page, RangeChart, RangeRow, Series, Span, Stretch, Table,
     Timeline, Tone, figure, percent,
@@ -18,50 +19,77 @@ pub(super) fn table(outcome: &DemoOutcome) -> Table {
         Column::figures("worst 1 s"),
         Column::figures("IOPS"),
         Column::figures("latency ms, mean (p5 – p95)"),
-        Column::figures("job share"),
+        Column::figures("off an equal share"),
         Column::figures("published: MiB/s error mean ms"),
     ];
-    Table { columns, rows: outcome.cases.iter().map(row).collect() }
+    Table { columns, rows: outcome.cases.iter().flat_map(rows).collect() }
+}
+
+/// The row of a case, and below it those of its loads if there are several.
+fn rows(case: &CaseOutcome) -> Vec<Vec<Cell>> {
+    let loads = case.loads.iter().filter(|_| case.loads.len() > 1);
+    std::iter::once(row(case)).chain(loads.map(|load| load_row(case, load))).collect()
 }
 
 fn row(case: &CaseOutcome) -> Vec<Cell> {
-    let judged = |rule: &str, text: String| {
-        Cell::judged(text, case.check(rule).is_some_and(|check| check.passed))
+    let published = case.published.map_or_else(none, |row| {
+        let text =
+            format!("{} {} {}", row.mibps, percent(row.error_percent, 2), figure(row.mean_ms));
+        Cell::new(text, Tone::Muted)
+    });
+    let (latency, share) = match case.loads.as_slice() {
+        [load] => (latency(case, load), worst(case.check("every job"))),
+        _ => (none(), worst(case.check("every client"))),
     };
-    let worst = |rule: &str| {
-        let text = case.check(rule).map_or("–", |check| &check.worst);
-        judged(rule, text.split(" at ").next().unwrap_or(text).to_owned())
-    };
-    let latency = case.latency_ms;
-    let published = case.published.map_or_else(
-        || Cell::new("–", Tone::Muted),
-        |row| {
-            let text =
-                format!("{} {} {}", row.mibps, percent(row.error_percent, 2), figure(row.mean_ms));
-            Cell::new(text, Tone::Muted)
-        },
-    );
+    let error = percent(case.error_percent, 2);
     vec![
         case.name.as_str().into(),
         number(case.contract_mibps).into(),
         megabytes(case.measured_mibps).into(),
-        judged("every 10 s", percent(case.error_percent, 2)),
-        worst("every 10 s"),
-        worst("every 1 s"),
+        judged(case.check("every 10 s"), error),
+        worst(case.check("every 10 s")),
+        worst(case.check("every 1 s")),
         figure(case.iops).into(),
-        judged(
-            "p5 to p95",
-            format!("{} ({} – {})", figure(latency.mean), figure(latency.p5), figure(latency.p95)),
-        ),
-        judged("every job", format!("±{:.1} %", share_off(case) * 100.0)),
+        latency,
+        share,
         published,
     ]
 }
 
-/// The largest distance of a job's share from an equal share, as a part of it.
-fn share_off(case: &CaseOutcome) -> f64 {
-    let equal = 1.0 / f64::from(case.load.jobs.max(1));
-    (1.0 - case.job_share.min / equal).max(case.job_share.max / equal - 1.0)
+/// The row of one of several loads. The contract is that of their case.
+fn load_row(case: &CaseOutcome, load: &LoadOutcome) -> Vec<Cell> {
+    vec![
+        format!("– {}", load.name).into(),
+        none(),
+        megabytes(load.measured_mibps).into(),
+        none(),
+        none(),
+        none(),
+        figure(load.iops).into(),
+        latency(case, load),
+        worst(case.check_of(load, "every job")),
+        none(),
+    ]
+}
+
+fn none() -> Cell {
+    Cell::new("–", Tone::Muted)
+}
+
+fn judged(check: Option<&Check>, text: String) -> Cell {
+    Cell::judged(text, check.is_some_and(|check| check.passed))
+}
+
+/// The worst value met, without its time.
+fn worst(check: Option<&Check>) -> Cell {
+    let text = check.map_or("–", |check| &check.worst);
+    judged(check, text.split(" at ").next().unwrap_or(text).to_owned())
+}
+
+fn latency(case: &CaseOutcome, load: &LoadOutcome) -> Cell {
+    let of = load.latency_ms;
+    let text = format!("{} ({} – {})", figure(of.mean), figure(of.p5), figure(of.p95));
+    judged(case.check_of(load, "p5 to p95"), text)
 }
 
 fn number(value: f64) -> String {
@@ -102,9 +130,10 @@ pub(super) fn changes(outcome: &DemoOutcome) -> Table {
 pub(super) fn page(outcome: &DemoOutcome) -> Page {
     let mut page = Page::new(
         "Contracts of every model, under load",
-        "Seven volumes of a published measurement, two cases of our own and one for each other \
-         contract model, each loaded by 40 jobs with 32 requests of 8 KiB in flight, all random writes over NFSv3. The server delays \
-         requests to keep each volume at its contract, and never refuses one.",
+        "Seven volumes of a published measurement, four cases of our own and one for each other \
+         contract model. All load is random writes, with 32 requests of each job in flight: 40 jobs \
+         with requests of 8 KiB over NFSv3, or, on two volumes, eight over NFSv3 and eight over SMB \
+         3.1.1. The server delays requests to keep each volume at its contract, and never refuses one.",
     );
     let sentence = match outcome.misses.as_slice() {
         [] => "Every rule was kept in every case.".to_owned(),
@@ -117,9 +146,9 @@ pub(super) fn page(outcome: &DemoOutcome) -> Page {
     page.table(&table(outcome));
     page.paragraph(
         "Error: completed bytes as the clients saw them against the contract. Worst 10 s and 1 s: \
-         over every such window of the measured part, one beginning each 100 ms. Job share: how \
-         far the poorest or the richest of the 40 jobs is off an equal share. The published row is Azure \
-         NetApp Files (ANF), Standard level, measured in the same way over 180 s.",
+         over every such window of the measured part, one beginning each 100 ms. Off an equal \
+         share: the poorest and the richest of the jobs, or of the clients of all loads. The published \
+         row is Azure NetApp Files (ANF), Standard level, measured in the same way over 180 s.",
     );
     page.section("Error of each contract");
     page.figure(
@@ -132,7 +161,9 @@ pub(super) fn page(outcome: &DemoOutcome) -> Page {
          part on the left the warm-up. The axes do not begin at zero.",
     );
     let steady = outcome.cases.iter().filter(|case| case.changes.is_empty());
-    page.grid(steady.map(|case| timeline(case).to_svg()));
+    let alone = steady.filter(|case| case.loads.len() == 1);
+    page.grid(alone.map(|case| timeline(case).to_svg()));
+    protocols_section(&mut page, outcome);
     quota_section(&mut page, outcome);
     page.section("Latency distribution");
     page.figure(
@@ -153,6 +184,23 @@ pub(super) fn page(outcome: &DemoOutcome) -> Page {
     page.section("Every rule");
     page.details(&format!("{} rules and the worst that was met", rules.rows.len()), &rules);
     page
+}
+
+fn protocols_section(page: &mut Page, outcome: &DemoOutcome) {
+    page.section("One contract over two protocols");
+    page.paragraph(
+        "A client over NFSv3 and a client over SMB 3.1.1 (signed messages) write to files of the same \
+         volume, with requests of different sizes. Both always have requests waiting. They get the \
+         contract together, and half of its bytes each. Each point is one second.",
+    );
+    for case in outcome.cases.iter().filter(|case| case.loads.len() > 1) {
+        page.figure(
+            &shared_timeline(case).to_svg(),
+            "The upper line is both together, the lower ones are the client over NFS (solid) and the \
+             client over SMB (dashed). The fine dashed lines are the contract and half of it, the \
+             bands ±5 %.",
+        );
+    }
 }
 
 fn quota_section(page: &mut Page, outcome: &DemoOutcome) {
@@ -177,7 +225,8 @@ fn facts(outcome: &DemoOutcome) -> [Fact; 4] {
         .flat_map(|case| [case.error_percent_10s.0, case.error_percent_10s.1])
         .fold(0.0, |worst, error| f64::max(worst, error.abs()));
     let errors: u64 = outcome.cases.iter().map(|case| case.client_errors).sum();
-    let verified: u64 = outcome.cases.iter().filter_map(|case| case.verified).map(|v| v.0).sum();
+    let loads = outcome.cases.iter().flat_map(|case| &case.loads);
+    let verified: u64 = loads.filter_map(|load| load.verified).map(|verified| verified.0).sum();
     let slowest = outcome
         .cases
         .iter()
@@ -237,26 +286,11 @@ fn errors(outcome: &DemoOutcome) -> String {
 }
 
 fn latencies(outcome: &DemoOutcome) -> String {
-    let rows = outcome.cases.iter().map(|case| {
-        let latency = case.latency_ms;
-        let percent = |value: f64, mean: f64| (value / mean.max(1e-9) - 1.0) * 100.0;
-        let own = (percent(latency.p5, latency.mean), percent(latency.p95, latency.mean));
-        let mut spans = vec![Span { series: Series::Weir, ends: own }];
-        if let Some(row) = case.published {
-            let ends = (percent(row.p5_ms, row.mean_ms), percent(row.p95_ms, row.mean_ms));
-            spans.insert(0, Span { series: Series::Published, ends });
-        }
-        RangeRow {
-            label: case.name.clone(),
-            note: format!("mean {} ms", figure(latency.mean)),
-            spans,
-            dots: vec![Dot {
-                series: Series::Weir,
-                value: percent(latency.p50, latency.mean),
-                hint: format!("median {} ms, p99 {} ms", figure(latency.p50), figure(latency.p99)),
-            }],
-        }
-    });
+    let loads = |case: &CaseOutcome| {
+        let of = |load: &LoadOutcome| latency_row(case, load);
+        case.loads.iter().map(of).collect::<Vec<_>>()
+    };
+    let rows = outcome.cases.iter().flat_map(loads);
     RangeChart {
         label: "Latency p5 to p95 against the mean".to_owned(),
         unit: "percent off the mean latency".to_owned(),
@@ -270,6 +304,27 @@ fn latencies(outcome: &DemoOutcome) -> String {
         rows: rows.collect(),
     }
     .to_svg()
+}
+
+fn latency_row(case: &CaseOutcome, load: &LoadOutcome) -> RangeRow {
+    let latency = load.latency_ms;
+    let percent = |value: f64, mean: f64| (value / mean.max(1e-9) - 1.0) * 100.0;
+    let own = (percent(latency.p5, latency.mean), percent(latency.p95, latency.mean));
+    let mut spans = vec![Span { series: Series::Weir, ends: own }];
+    if let Some(row) = case.published {
+        let ends = (percent(row.p5_ms, row.mean_ms), percent(row.p95_ms, row.mean_ms));
+        spans.insert(0, Span { series: Series::Published, ends });
+    }
+    RangeRow {
+        label: load.label.clone(),
+        note: format!("mean {} ms", figure(latency.mean)),
+        spans,
+        dots: vec![Dot {
+            series: Series::Weir,
+            value: percent(latency.p50, latency.mean),
+            hint: format!("median {} ms, p99 {} ms", figure(latency.p50), figure(latency.p99)),
+        }],
+    }
 }
 
 fn timeline(case: &CaseOutcome) -> Timeline {
@@ -291,6 +346,36 @@ fn timeline(case: &CaseOutcome) -> Timeline {
         judged_from_s: case.measured.from_s,
         marks: Vec::new(),
         wide: false,
+    }
+}
+
+/// The chart of a case with several loads: their sum, and each of them.
+fn shared_timeline(case: &CaseOutcome) -> Timeline {
+    let due = |value| Stretch { from_s: 0.0, to_s: case.measured.to_s, value };
+    let line = |(number, load): (usize, &LoadOutcome)| Line {
+        series: Series::Nth(number),
+        points: load.seconds.clone(),
+    };
+    let all = Line { series: Series::Weir, points: case.course.seconds.clone() };
+    let rates = case
+        .loads
+        .iter()
+        .map(|load| format!("{} {} MiB/s", load.name, megabytes(load.measured_mibps)));
+    Timeline {
+        subtitle: format!(
+            "contract {} MiB/s, measured {}: {}",
+            case.contract_mibps,
+            megabytes(case.measured_mibps),
+            rates.collect::<Vec<_>>().join(", ")
+        ),
+        range: (0.0, case.contract_mibps * 1.1),
+        lines: std::iter::once(all).chain(case.loads.iter().enumerate().map(line)).collect(),
+        due: std::iter::once(case.contract_mibps)
+            .chain(case.loads.iter().map(|load| load.due_mibps))
+            .map(due)
+            .collect(),
+        wide: true,
+        ..timeline(case)
     }
 }
 

@@ -5,6 +5,23 @@ use weir_load::stats::result::Point;
 /// Width of the finest steps, in seconds.
 pub(super) const STEP_S: f64 = 0.01;
 
+/// The sum of series that have the same start and the same steps, none of them missing.
+pub(super) fn sum<'a>(series: impl Iterator<Item = &'a [Point]>) -> Vec<Point> {
+    let mut all: Vec<Point> = Vec::new();
+    for points in series {
+        for (step, point) in points.iter().enumerate() {
+            match all.get_mut(step) {
+                Some(sum) => {
+                    sum.operations += point.operations;
+                    sum.bytes += point.bytes;
+                }
+                None => all.push(*point),
+            }
+        }
+    }
+    all
+}
+
 /// Completed bytes from the start of a run, in steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Rate {
@@ -132,5 +149,16 @@ pub(super) mod tests {
         assert!((starts[200] - 25.0).abs() < 1e-6);
         assert_eq!(rate.windows((5.0, 14.0), 10.0).count(), 0);
         assert_eq!(rate.seconds((5.0, 35.0)).len(), 30);
+    }
+
+    #[test]
+    fn a_sum_is_as_long_as_its_longest_series() {
+        let (short, long) = (series(2, |_| 1000.0), series(4, |_| 500.0));
+        for order in [[&short, &long], [&long, &short]] {
+            let sum = Rate::new(&sum(order.into_iter().map(Vec::as_slice)));
+            assert_eq!(sum.seconds((0.0, 4.0)).len(), 4);
+            assert!((sum.bytes_between(0.0, 2.0) - 3000.0).abs() < 1e-6);
+            assert!((sum.bytes_between(2.0, 4.0) - 1000.0).abs() < 1e-6);
+        }
     }
 }

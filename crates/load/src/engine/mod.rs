@@ -184,9 +184,18 @@ impl Prepared {
         control: &Control,
         observe: impl FnMut(&Window),
     ) -> Result<RunResult, BenchError> {
+        self.run_from(Instant::now(), control, observe)
+    }
+
+    fn run_from(
+        self,
+        start: Instant,
+        control: &Control,
+        observe: impl FnMut(&Window),
+    ) -> Result<RunResult, BenchError> {
         let name = self.plan.workload.name.clone();
         let mut step = PreparedStep::from(self);
-        let record = step.run(Instant::now(), control, observe);
+        let record = step.run(start, control, observe);
         let finished = step.finish();
         let record = record?;
         finished?;
@@ -202,10 +211,24 @@ impl Prepared {
         control: Control,
         observe: impl FnMut(&Window) + Send + 'static,
     ) -> Result<RunHandle, BenchError> {
+        self.spawn_from(Instant::now(), control, observe)
+    }
+
+    /// Runs like [`Prepared::spawn`], with the load beginning at `start`, which may lie ahead. The
+    /// times in the results of loads with the same start can be compared with each other.
+    ///
+    /// # Errors
+    /// The errors of [`Prepared::spawn`].
+    pub fn spawn_from(
+        self,
+        start: Instant,
+        control: Control,
+        observe: impl FnMut(&Window) + Send + 'static,
+    ) -> Result<RunHandle, BenchError> {
         let own = control.clone();
         let thread = Builder::new()
             .name("bench-run".to_owned())
-            .spawn(move || self.run(&own, observe))
+            .spawn(move || self.run_from(start, &own, observe))
             .map_err(|source| BenchError::Local { what: "starting a thread", source })?;
         Ok(RunHandle { control, thread })
     }

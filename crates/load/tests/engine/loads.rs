@@ -2,6 +2,7 @@
 
 use crate::responder::Responder;
 use crate::workload;
+use std::time::{Duration, Instant};
 use weir_load::{
     Control, Layout, Length, Operation, Pattern, RunResult, Stability, Workload, prepare,
 };
@@ -152,6 +153,20 @@ fn several_loads_run_side_by_side() {
         .collect();
     for handle in handles {
         assert_eq!(handle.wait().unwrap().total.operations, 2000);
+    }
+}
+
+#[test]
+fn loads_begin_no_sooner_than_the_start_that_they_share() {
+    let servers = [Responder::start(), Responder::start()];
+    let load = workload(Pattern::Random, 100, 10);
+    let ready = servers.each_ref().map(|server| prepare(&server.target(), &load).unwrap());
+    let start = Instant::now() + Duration::from_millis(500);
+    let handles = ready.map(|ready| ready.spawn_from(start, Control::new(), |_| {}).unwrap());
+    for handle in handles {
+        let result = handle.wait().unwrap();
+        assert!(Instant::now() >= start);
+        assert_eq!(result.total.operations, 10);
     }
 }
 

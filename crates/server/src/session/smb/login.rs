@@ -375,3 +375,20 @@ fn client_key(rid: u32, peer: IpAddr) -> ClientKey {
     };
     ClientKey(0xffff << 112 | u128::from(rid) << 64 | u128::from(address))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_client_is_a_user_at_an_address() {
+        let peers = ["127.0.0.1", "127.0.0.2", "fd00::1", "fd00:0:0:1::1"];
+        let peers = peers.map(|peer| peer.parse::<IpAddr>().unwrap());
+        let keys = || peers.iter().flat_map(|peer| [1000, 1001].map(|rid| client_key(rid, *peer)));
+        let different: HashSet<ClientKey> = keys().chain(keys()).collect();
+        assert_eq!(different.len(), 8);
+        let is_unicast = |key: &ClientKey| key.0 >> 112 != 0xffff;
+        assert!(!different.iter().any(is_unicast), "an address of a client of NFS");
+    }
+}
