@@ -29,6 +29,7 @@ mod shares;
 mod time_of_day;
 mod tls;
 mod tokens;
+mod top;
 mod trash;
 mod users;
 mod volumes;

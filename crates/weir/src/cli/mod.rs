@@ -18,6 +18,7 @@ mod level;
 mod log_fields;
 mod logging;
 mod man;
+mod ownership;
 mod password;
 mod pool;
 mod print;
