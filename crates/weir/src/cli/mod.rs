@@ -22,6 +22,7 @@ mod ownership;
 mod password;
 mod pool;
 mod print;
+mod reach;
 mod report;
 mod serve;
 mod share;

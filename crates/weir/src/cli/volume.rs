@@ -7,11 +7,10 @@ use super::report::{self, ReportArgs};
 use super::share::{self, SharingArgs};
 use super::terms::TermsArgs;
 use super::values::Own;
-use super::{Global, Output, confirm, connect, print, values};
+use super::{Global, Output, confirm, connect, print, reach, values};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use std::cmp::Reverse;
-use std::net::SocketAddr;
 use std::time::Duration;
 use weir_api::{
     Changed, Client, Counting, NewVolume, OperationCount, Protocol, Sharing, Terms, TermsChange,
@@ -298,14 +297,11 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
     if output == Output::Json || args.dry_run {
         return Ok(());
     }
-    if changed.item.is_some_and(|made| !made.sharing.protocols.contains(&Protocol::Nfs)) {
-        return Ok(());
-    }
+    let Some(made) = changed.item else { return Ok(()) };
     let server = client.server().await?;
-    match server.nfs.iter().find_map(|address| mount_command(address, &args.volume, server.locks)) {
-        Some(command) => print::lines(["Mount it with:".to_owned(), format!("  {command}")]),
-        None => Ok(()),
-    }
+    let lines =
+        [reach::over_nfs(&made, &server), reach::over_smb(&made, &server), reach::read_only(&made)];
+    print::lines(lines.concat())
 }
 
 /// The top directory of a volume, if it was to be changed.
@@ -315,22 +311,6 @@ fn top_directory(changed: &Changed<Volume>, asked: Option<&TopChange>) -> String
         Some(top) => format!("; top directory: {}", ownership::described(top)),
         None => String::new(),
     }
-}
-
-/// The command that mounts `volume` from the server at `address`, which serves `locks` or not.
-fn mount_command(address: &str, volume: &str, locks: bool) -> Option<String> {
-    let address: SocketAddr = address.parse().ok()?;
-    let (host, port) = (address.ip(), address.port());
-    let host = match host {
-        _ if host.is_unspecified() => "SERVER".to_owned(),
-        _ if host.is_ipv6() => format!("[{host}]"),
-        _ => host.to_string(),
-    };
-    let protocol = if host.starts_with('[') { "tcp6" } else { "tcp" };
-    let lock = if locks { "lock" } else { "nolock" };
-    Some(format!(
-        "mount -t nfs -o vers=3,proto={protocol},mountproto={protocol},port={port},mountport={port},{lock} {host}:/{volume} /mnt"
-    ))
 }
 
 async fn list(client: &Client, output: Output) -> Result<()> {
@@ -511,7 +491,17 @@ async fn change(
     let done = changed.item.as_ref().map(described).unwrap_or_default();
     let place = change.pool.map(|pool| format!(", in pool {pool}")).unwrap_or_default();
     let top = top_directory(&changed, change.top.as_ref());
-    print::changed(output, &changed, &(done + &place + &top))
+    print::changed(output, &changed, &(done + &place + &top))?;
+    let Some(volume) = changed.item.filter(|_| output == Output::Table && !dry_run) else {
+        return Ok(());
+    };
+    if change.sharing.protocols.is_some() {
+        print::lines(reach::over_smb(&volume, &client.server().await?))?;
+    }
+    if change.sharing.protocols.is_some() || change.top.is_some() {
+        print::lines(reach::read_only(&volume))?;
+    }
+    Ok(())
 }
 
 /// A measured number of bytes, with two decimals.
@@ -532,23 +522,4 @@ fn described(volume: &Volume) -> String {
         None => format!(", shared: weight {weight}"),
     });
     format!("volume {}: quota {quota}, limit {limit}{}", volume.name, share.unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mount_hint_names_host_port_and_protocol() {
-        let hint = |address| mount_command(address, "v", false).unwrap();
-        assert_eq!(
-            hint("127.0.0.1:2049"),
-            "mount -t nfs -o vers=3,proto=tcp,mountproto=tcp,port=2049,mountport=2049,nolock 127.0.0.1:/v /mnt"
-        );
-        assert!(hint("[::1]:20490").contains("proto=tcp6,mountproto=tcp6,port=20490"));
-        assert!(hint("[::1]:20490").ends_with("[::1]:/v /mnt"));
-        assert!(hint("0.0.0.0:1").ends_with("SERVER:/v /mnt"));
-        let locks = mount_command("127.0.0.1:2049", "v", true).unwrap();
-        assert!(locks.contains("mountport=2049,lock 127.0.0.1:/v"), "{locks}");
-    }
 }

@@ -45,12 +45,13 @@ fn with_accounts() -> TestServer {
 #[test]
 fn a_volume_is_made_for_its_owner_also_through_a_crash() {
     let mut server = with_accounts();
-    create(&server, "plain", &["--protocols", "nfs,smb"]);
+    let plain = create(&server, "plain", &["--protocols", "nfs,smb"]);
+    assert!(plain.contains("weir volume set plain --owner USER"), "{plain}");
     assert_eq!(row(&server, "plain"), "owner root, group root, mode 0755");
     let options = ["--protocols", "nfs,smb", "--owner", "anna", "--group", "50", "--mode", "2770"];
     let made = create(&server, "team", &options);
     let told = "; top directory: owner anna (5001), group staff (50), mode 2770\n";
-    assert!(made.contains(told), "{made}");
+    assert!(made.contains(told) && !made.contains("weir volume set"), "{made}");
     server.restart("KILL");
     let mut peer = Peer::mount_at(server.address(), b"/team");
     assert_eq!(owner_and_mode(&mut peer), (5001, 50, 0o2770));

@@ -32,13 +32,11 @@ impl Share {
         let server = TestServer::start_with(&settings);
         let share = Self { server, address, _held: held };
         share.make_user();
-        share.server.weir(
-            &[
-                &["volume", "create", "vol", "--pool", "pool", "--quota", "1GiB"][..],
-                &["--throughput", "1000MiB/s", "--protocols", "nfs,smb", "--owner", "ada"],
-            ]
-            .concat(),
-        );
+        let create = ["volume", "create", "vol", "--pool", "pool", "--quota", "1GiB"];
+        let terms = ["--throughput", "1000MiB/s", "--protocols", "nfs,smb", "--owner", "ada"];
+        let told = share.server.weir(&[&create[..], &terms].concat());
+        let command = format!("smbclient //127.0.0.1/vol -U USER -p {}", address.port());
+        assert!(told.contains(&command), "{told}");
         share
     }
 
