@@ -86,6 +86,7 @@ start_smb() {
         for name in $smb_shares; do
             mkdir -p "$work/shares/$name" && chmod 777 "$work/shares/$name" && chown "${smb_uid[anna]}:${smb_uid[anna]}" "$work/shares/$name" || return 1
         done
+        chmod 770 "$work/shares/own" || return 1
         samba_configuration >"$work/samba.conf"
         samba_accounts || return 1
     fi

@@ -15,20 +15,19 @@ smb_volume() {
     echo $number
 }
 
-# weir_share NAME: makes the volume, and the share with its rules.
+# weir_share NAME: makes the volume, and the share with its rules. `own` is left as it is made.
 weir_share() {
-    local name=$1 directory
-    weir volume create "$name" --pool main --quota 1TiB || return 1
-    weir volume set "$name" --protocols nfs,smb || return 1
+    local name=$1 mode=0777
+    [ "$name" != own ] || mode=0770
+    weir volume create "$name" --pool main --quota 1TiB --protocols nfs,smb --owner anna --group "${smb_uid[anna]}" --mode $mode || return 1
     case $name in
+    own) ;;
     readonly) weir share set "$name" --network any --access ro ;;
     closed) weir share set "$name" --network any --user ben --access rw ;;
     hidden) weir volume set "$name" --smb-hidden on && weir share set "$name" --network any --access rw ;;
     sealed) weir volume set "$name" --smb-encrypt on && weir share set "$name" --network any --access rw ;;
     *) weir share set "$name" --network any --access rw ;;
-    esac || return 1
-    directory=$(share_dir "$name")
-    chmod 777 "$directory" && chown "${smb_uid[anna]}:${smb_uid[anna]}" "$directory"
+    esac
 }
 
 # The first start makes users, volumes and rules online. SMB_SIGNING is `required` or `offered`.

@@ -13,9 +13,9 @@ smb_users='anna ben eve'
 declare -A smb_uid=([anna]=5001 [ben]=5002 [eve]=5003)
 declare -A smb_password=([anna]='Annas Wort 1' [ben]='bens-Wort-2' [eve]='Eves Wort/3')
 # The top directory of a share is anna's with mode 777. Everybody with an account may read and write in
-# a share, with these exceptions: `readonly` is readable only, `closed` is for ben alone, `hidden` is in no list of shares, and `sealed` is served
-# to sessions that encrypt. Whatever smbtorture leaves behind stays in shares of its own.
-smb_shares='work readonly closed hidden sealed torture0 torture1'
+# a share, with these exceptions: `readonly` is readable only, `closed` is for ben alone, `hidden` is in no list of shares, `sealed` is served
+# to sessions that encrypt, and the top directory of `own` has mode 770. Whatever smbtorture leaves behind stays in shares of its own.
+smb_shares='work readonly closed hidden sealed torture0 torture1 own'
 smb_host=127.0.0.1
 smb_port=445
 

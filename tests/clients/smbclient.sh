@@ -212,6 +212,13 @@ read_only_share() {
     cmp "$local/text" "$(share_dir readonly)/text" && [ "$(ls "$(share_dir readonly)")" = text ]
 }
 
+# A new share that was made for anna.
+own_share() {
+    smb own 'put text; mkdir made; cd made; put short; get short back' && cmp "$local/short" "$local/back" && cmp "$local/text" "$(share_dir own)/text" &&
+        as_ben fails ACCESS_DENIED smb own ls && as_ben fails ACCESS_DENIED smb own 'get text back' && as_ben fails ACCESS_DENIED smb own 'put short text' &&
+        as_ben fails ACCESS_DENIED smb own 'mkdir other' && cmp "$local/text" "$(share_dir own)/text" && [ "$(ls "$(share_dir own)" | tr '\n' ,)" = made,text, ]
+}
+
 closed_share() { fails ACCESS_DENIED smb closed ls && as_ben smb closed ls; }
 absent_share() { fails BAD_NETWORK_NAME smb absent ls; }
 wrong_password() { fails LOGON_FAILURE with_password wrong smb work ls && fails LOGON_FAILURE with_password '' smb work ls && smb work ls; }
@@ -311,6 +318,7 @@ check tells-the-space space
 check honours-permissions permissions
 check serves-a-share-read-only read_only_share
 check closes-a-share-to-a-user closed_share
+check lets-the-owner-of-a-new-share-write own_share
 check misses-an-absent-share absent_share
 check refuses-a-wrong-password wrong_password
 check refuses-an-unknown-user unknown_user

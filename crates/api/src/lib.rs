@@ -25,6 +25,7 @@ mod signed;
 mod smb;
 mod terms;
 mod token;
+mod top;
 mod trust;
 mod user;
 mod volume;
@@ -49,6 +50,7 @@ pub use signed::{
 pub use smb::{FileLock, SmbOpen, SmbSession};
 pub use terms::{Terms, TermsChange};
 pub use token::{MadeToken, NewToken, Token};
+pub use top::{Top, TopChange, UnixMode, UnixModeError};
 pub use trust::{Fingerprint, Trust, TrustError};
 pub use user::{Group, Member, NewGroup, NewPassword, NewUser, User, UserChange};
 pub use volume::{

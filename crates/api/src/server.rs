@@ -12,6 +12,9 @@ pub struct ServerInfo {
     pub pid: u32,
     /// Listen addresses for NFS and MOUNT: `ADDRESS:PORT` each.
     pub nfs: Vec<String>,
+    /// Listen addresses for SMB: `ADDRESS:PORT` each.
+    #[serde(default)]
+    pub smb: Vec<String>,
     /// Whether a lock manager is available to clients.
     #[serde(default)]
     pub locks: bool,

@@ -109,7 +109,14 @@ mod tests {
     fn the_json_of_a_volume_is_flat_and_unknown_fields_are_refused() {
         let terms = TermsChange { weight: Some(7), ..TermsChange::default() };
         let sharing = SharingChange { smb_abe: Some(true), ..SharingChange::default() };
-        let new = NewVolume { name: "v".into(), pool: "p".into(), quota_bytes: 1, terms, sharing };
+        let new = NewVolume {
+            name: "v".into(),
+            pool: "p".into(),
+            quota_bytes: 1,
+            top: None,
+            terms,
+            sharing,
+        };
         let text =
             "{\"name\":\"v\",\"pool\":\"p\",\"quota_bytes\":1,\"weight\":7,\"smb_abe\":true}";
         assert_eq!(serde_json::to_string(&new).unwrap(), text);

@@ -2,6 +2,7 @@
 
 use crate::share::{ShareRule, Sharing, SharingChange};
 use crate::terms::{Terms, TermsChange, flat};
+use crate::top::{Top, TopChange};
 use crate::words::{Access, Squash};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,9 @@ pub struct Volume {
     /// Share rules, in the order in which they are evaluated.
     #[serde(default)]
     pub share_rules: Vec<ShareRule>,
+    /// Its top directory, as it is in the file system; absent if the volume is not served.
+    #[serde(default)]
+    pub top: Option<Top>,
     /// Etag of the volume, for `If-Match` (in quotes there). It changes with every field above.
     #[serde(default)]
     pub etag: String,
@@ -166,6 +170,9 @@ pub struct NewVolume {
     pub pool: String,
     /// Quota, bytes.
     pub quota_bytes: u64,
+    /// Its top directory. By default, it belongs to root and has mode 0755.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top: Option<TopChange>,
     /// Its terms, flat.
     #[serde(flatten, deserialize_with = "flat")]
     pub terms: TermsChange,
@@ -188,6 +195,9 @@ pub struct VolumeChange {
     /// Quota, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
+    /// The owner, the group and the permissions of its top directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top: Option<TopChange>,
     /// The terms to change, flat.
     #[serde(flatten, deserialize_with = "flat")]
     pub terms: TermsChange,

@@ -5,14 +5,16 @@
 //! can fail only where the disk does.
 
 mod clients;
+mod top;
 
 pub use clients::{ClientState, Lock, LockOwner, Object, SmbOpen, SmbSession, Step, Uses};
+pub use top::{Top, TopChange};
 
 use crate::logins::Logins;
 use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::Snapshot;
-use weir_core::VolumeId;
+use weir_core::{FsResult, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
 
 /// Why the data plane could not follow a snapshot.
@@ -223,6 +225,13 @@ pub trait Plane: ClientState + Send + Sync + 'static {
     /// Begins to count a volume's usage anew, if the volume is being served; false if that is
     /// under way already. Blocks.
     fn rescan(&self, id: VolumeId) -> Option<bool>;
+
+    /// The top directory of a volume, if the volume is being served.
+    fn top(&self, id: VolumeId) -> Option<Top>;
+
+    /// Changes the top directory of a volume, if the volume is being served. The change is in force
+    /// for the next request, and has reached stable storage, when the step is done.
+    fn change_top(&self, id: VolumeId, change: TopChange) -> Step<'_, Option<FsResult<()>>>;
 
     /// The logins of users over SMB, for the audit log.
     fn logins(&self) -> Arc<Logins>;

@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_catalog::{Catalog, Snapshot};
 use weir_control::config::{NamespaceDurability, RpcbindMode, ServerConfig, SmbSigning};
-use weir_control::http::{self, ControlState};
+use weir_control::http::{self, ControlState, Listens};
 use weir_control::plane::{Plane, PlaneError};
 use weir_core::HandleKey;
 use weir_process::{GroupDirectory, ServiceManager, confine};
@@ -216,9 +216,8 @@ impl Server {
         until: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let catalog = Arc::clone(&self.catalog);
-        let addresses = self.addresses.clone();
-        let state =
-            ControlState::open(catalog, self.plane(), addresses, config.namespace_durability);
+        let listens = Listens { nfs: self.addresses.clone(), smb: self.smb_addresses.clone() };
+        let state = ControlState::open(catalog, self.plane(), listens, config.namespace_durability);
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }

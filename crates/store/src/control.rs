@@ -1,11 +1,11 @@
-//! The part of a store that the server uses beside [`Store`]: quota, usage, the memory of an idle
-//! volume, the log of calls, and the end.
+//! The part of a store that the server uses beside [`Store`]: quota, usage, the top directory, the
+//! memory of an idle volume, the log of calls, and the end.
 //!
 //! It is here and not in `weir-core` because no protocol operation needs it: its callers are the
 //! server's engine and control plane, and its terms (recounts, records on disk) are those of
 //! stores.
 
-use weir_core::{CallId, FsResult, Remembered, Store};
+use weir_core::{Attr, CallId, Credentials, FsResult, Remembered, SetAttr, Store};
 
 /// The usage of a volume.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,25 @@ pub trait StoreControl: Store + Sized {
     /// Begins to count the usage anew in the background, while the volume is served. False if a
     /// recount is running already.
     fn rescan(&self) -> bool;
+
+    /// The attributes of the top directory. Waits for nothing.
+    ///
+    /// # Errors
+    /// `Io` if the device failed.
+    fn root_attr(&self) -> FsResult<Attr>;
+
+    /// Sets attributes of the top directory as root, as [`Store::set_attr`] does, and makes them
+    /// stable, whatever the volume was opened with.
+    ///
+    /// # Errors
+    /// `NotPermitted` if this process may not change owners, and the errors of the device.
+    fn set_root_attr(&self, set: &SetAttr) -> impl Future<Output = FsResult<()>> {
+        async move {
+            let (root, store) = (self.root(), self.unsynced());
+            store.set_attr(&root, set, None, &Credentials::ROOT).await?;
+            store.stabilize(&root).await
+        }
+    }
 
     /// Closes the objects that are held open, and frees the memory for objects and names, of a
     /// volume that is idle: the next requests open them again. An object with uncommitted data is

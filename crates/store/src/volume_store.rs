@@ -406,6 +406,12 @@ impl StoreControl for VolumeStore {
         }
     }
 
+    fn root_attr(&self) -> FsResult<Attr> {
+        match self {
+            Self::Local(store) => store.root_attr(),
+        }
+    }
+
     fn release_idle(&self) {
         match self {
             Self::Local(store) => store.release_idle(),

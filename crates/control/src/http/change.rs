@@ -120,19 +120,50 @@ impl<T: HasEtag + Serialize> IntoResponse for Reply<T> {
 /// The result of a changing request.
 pub(super) type ChangeResult<T> = Result<Reply<T>, Failure>;
 
+/// The request for which a new object is completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// The request that has just created the object.
+    First,
+    /// A repetition of a request whose response was not delivered: the object may be in use.
+    Repeated,
+}
+
 impl ControlState {
     /// Makes a change of `target`: `apply` changes the catalogue, and `view` is the object after
     /// the change, for the response. `view` runs again if an undelivered response is repeated.
     ///
     /// The change runs on a thread that may wait for the disk, and to its end even if the client
     /// disconnects.
-    pub(super) async fn change<T: Serialize + DeserializeOwned + Send + 'static>(
+    pub(super) async fn change<T, E>(
         &self,
         options: Options,
         target: Target,
-        apply: impl FnOnce(&Catalog, Asked) -> weir_catalog::Result<Outcome> + Send + 'static,
+        apply: impl FnOnce(&Catalog, Asked) -> Result<Outcome, E> + Send + 'static,
         view: impl Fn(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
-    ) -> ChangeResult<T> {
+    ) -> ChangeResult<T>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        E: Into<Failure> + 'static,
+    {
+        self.change_and(options, target, apply, |_, _, _| Ok(()), view).await
+    }
+
+    /// Makes a change as [`change`](Self::change) does, with a part outside the catalogue: when the
+    /// data plane follows the change, `complete` does it. It runs again if an undelivered response
+    /// is repeated, and not for a dry run.
+    pub(super) async fn change_and<T, E>(
+        &self,
+        options: Options,
+        target: Target,
+        apply: impl FnOnce(&Catalog, Asked) -> Result<Outcome, E> + Send + 'static,
+        complete: impl Fn(&Control, &Outcome, Attempt) -> Result<(), Failure> + Send + 'static,
+        view: impl Fn(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
+    ) -> ChangeResult<T>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        E: Into<Failure> + 'static,
+    {
         let control = Arc::clone(&self.0);
         let work = move || {
             let Options { asked, preconditions } = options;
@@ -140,16 +171,18 @@ impl ControlState {
             let _turn = lock(&control.turn);
             let before = control.catalog.snapshot();
             if let Mode::Once(key) = mode
-                && let Some(changed) = control.made_before(&key, &view)?
+                && let Some(changed) = control.made_before(&key, &complete, &view)?
             {
                 return Ok(Reply { changed, replayed: true });
             }
             target.check(&preconditions, &control, &before)?;
-            let outcome = apply(&control.catalog, asked)?;
-            if mode.commits() {
+            let outcome = apply(&control.catalog, asked).map_err(Into::into)?;
+            let completed = mode.commits().then(|| {
                 control.follow(&outcome.snapshot);
-            }
-            let item = match (view(&control, &outcome), mode) {
+                complete(&control, &outcome, Attempt::First)
+            });
+            let item = completed.unwrap_or(Ok(())).and_then(|()| view(&control, &outcome));
+            let item = match (item, mode) {
                 (Err(failure), Mode::Once(key)) => {
                     control.catalog.forget_request(&key)?;
                     return Err(failure);
@@ -184,6 +217,7 @@ impl Control {
     fn made_before<T: DeserializeOwned>(
         &self,
         key: &IdempotencyKey,
+        complete: impl Fn(&Self, &Outcome, Attempt) -> Result<(), Failure>,
         view: impl Fn(&Self, &Outcome) -> Result<Option<T>, Failure>,
     ) -> Result<Option<Changed<T>>, Failure> {
         let response = match self.catalog.recall(key)? {
@@ -203,11 +237,12 @@ impl Control {
         let snapshot = self.catalog.snapshot();
         let generation = snapshot.generation;
         let unchanged = Outcome { snapshot, changes: Vec::new(), overcommitted: Vec::new() };
-        let item = view(self, &unchanged)?;
-        if item.is_none() {
+        if view(self, &unchanged)?.is_none() {
             self.catalog.forget_request(key)?;
             return Ok(None);
         }
+        complete(self, &unchanged, Attempt::Repeated)?;
+        let item = view(self, &unchanged)?;
         let (changes, warnings) = (Vec::new(), Vec::new());
         Ok(Some(Changed { dry_run: false, generation, changes, item, warnings }))
     }

@@ -8,7 +8,7 @@ pub(super) use identity::{clients_asked, group, share_rule_asked, sharing_asked,
 
 use super::failure::Failure;
 use super::{preconditions, time_of_day};
-use crate::plane::{OperationCount, Plane, VolumeLive};
+use crate::plane::{OperationCount, Plane, Top, VolumeLive};
 use weir_api::mibps;
 use weir_catalog::{
     Access, BytesPerSecond, Calibration, Cell, ExportRule, Filesystem, Iops, Level, Load, Measured,
@@ -77,6 +77,7 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         exports: volume.exports.iter().map(rule).collect(),
         sharing: identity::sharing(volume),
         share_rules: rules.map(|rule| identity::share_rule(snapshot, rule)).collect(),
+        top: plane.top(volume.id).map(|found| top(snapshot, found)),
         etag: String::new(),
         live: None,
     };
@@ -96,6 +97,17 @@ fn terms(volume: &Volume) -> weir_api::Terms {
         max_iops: ceiling.iops.map(|iops| iops.0),
         max_file_throughput_bytes_per_second: file_ceiling.rate.map(|rate| rate.0),
         max_file_iops: file_ceiling.iops.map(|iops| iops.0),
+    }
+}
+
+/// The top directory of a volume for a response.
+pub(super) fn top(snapshot: &Snapshot, Top { uid, gid, mode }: Top) -> weir_api::Top {
+    weir_api::Top {
+        uid,
+        owner: snapshot.user_by_uid(uid).map(|user| user.name.clone()),
+        gid,
+        group: snapshot.group_by_gid(gid).map(|group| group.name.clone()),
+        mode: weir_api::UnixMode::of(mode),
     }
 }
 

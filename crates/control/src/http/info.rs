@@ -15,7 +15,8 @@ pub(super) async fn server(State(state): State<ControlState>) -> Json<ServerInfo
     Json(ServerInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        nfs: state.0.nfs.iter().map(ToString::to_string).collect(),
+        nfs: state.0.listens.nfs.iter().map(ToString::to_string).collect(),
+        smb: state.0.listens.smb.iter().map(ToString::to_string).collect(),
         locks: state.0.plane.totals().locks.served,
         generation: state.0.catalog.snapshot().generation,
         report_key: state

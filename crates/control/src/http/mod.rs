@@ -29,6 +29,7 @@ mod shares;
 mod time_of_day;
 mod tls;
 mod tokens;
+mod top;
 mod trash;
 mod users;
 mod volumes;
@@ -62,7 +63,7 @@ pub struct ControlState(Arc<Control>);
 struct Control {
     catalog: Arc<Catalog>,
     plane: Arc<dyn Plane>,
-    nfs: Vec<SocketAddr>,
+    listens: Listens,
     /// Held from the change of the catalogue until the data plane follows, so that it never hears
     /// of two changes in the wrong order.
     turn: Mutex<()>,
@@ -79,16 +80,25 @@ struct Control {
     tls: OnceLock<Tls>,
 }
 
+/// The addresses on which clients are served, with the ports that the kernel chose.
+#[derive(Clone, Debug, Default)]
+pub struct Listens {
+    /// Over NFS.
+    pub nfs: Vec<SocketAddr>,
+    /// Over SMB.
+    pub smb: Vec<SocketAddr>,
+}
+
 impl ControlState {
-    /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served, and `durability`
-    /// what is configured.
+    /// The control plane over `catalog` and `plane`, which serves clients on `listens`;
+    /// `durability` is what is configured.
     ///
     /// # Errors
     /// If the tokens can't be read or made, or the audit log can't be read or written.
     pub fn open(
         catalog: Arc<Catalog>,
         plane: Arc<dyn Plane>,
-        nfs: Vec<SocketAddr>,
+        listens: Listens,
         durability: NamespaceDurability,
     ) -> io::Result<Self> {
         let tokens = catalog.tokens().map_err(io::Error::other)?;
@@ -103,7 +113,7 @@ impl ControlState {
         Ok(Self(Arc::new(Control {
             catalog,
             plane,
-            nfs,
+            listens,
             turn,
             trash,
             watch,

@@ -5,12 +5,15 @@ pub(super) mod document;
 mod identity;
 mod preconditions;
 mod tls;
+mod top;
 
 use super::*;
 use crate::config::ApiTls;
 use crate::http::bind;
 use crate::logins::Logins;
-use crate::plane::{OperationCount, PlaneError, Totals, VolumeHistograms, VolumeLive};
+use crate::plane::{
+    OperationCount, PlaneError, Step, Top, TopChange, Totals, VolumeHistograms, VolumeLive,
+};
 use crate::sync::lock;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -25,7 +28,7 @@ use weir_api::{
     Qos, TermsChange, VolumeChange,
 };
 use weir_catalog::Snapshot;
-use weir_core::VolumeId;
+use weir_core::{FsError, FsResult, VolumeId};
 
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
@@ -38,6 +41,11 @@ struct FakePlane {
     used: Mutex<u64>,
     counting: Mutex<Option<weir_store::Counting>>,
     clients: Mutex<clients::Clients>,
+    /// The top directories that were changed.
+    tops: Mutex<BTreeMap<VolumeId, Top>>,
+    /// The failure of the next change of a top directory. The change is made before a failure of
+    /// the device, as if a sync had failed.
+    top_fails: Mutex<Option<FsError>>,
     logins: Arc<Logins>,
 }
 
@@ -96,6 +104,23 @@ impl Plane for FakePlane {
         Some(lock(&self.counting).replace(begun).is_none())
     }
 
+    fn top(&self, id: VolumeId) -> Option<Top> {
+        lock(&self.limits).get(&id)?;
+        let new = Top { uid: 0, gid: 0, mode: 0o755 };
+        Some(lock(&self.tops).get(&id).copied().unwrap_or(new))
+    }
+
+    fn change_top(&self, id: VolumeId, change: TopChange) -> Step<'_, Option<FsResult<()>>> {
+        Box::pin(async move {
+            let after = self.top(id)?.with(change);
+            let fails = lock(&self.top_fails).take();
+            if fails != Some(FsError::NotPermitted) {
+                lock(&self.tops).insert(id, after);
+            }
+            Some(fails.map_or(Ok(()), Err))
+        })
+    }
+
     fn logins(&self) -> Arc<Logins> {
         Arc::clone(&self.logins)
     }
@@ -137,9 +162,10 @@ impl Running {
         let plane = Arc::new(FakePlane::default());
         plane.apply(catalog.snapshot()).unwrap();
         let nfs = vec!["127.0.0.1:2049".parse().unwrap()];
+        let listens = Listens { nfs, smb: vec!["127.0.0.1:445".parse().unwrap()] };
         let served = Arc::clone(&plane) as Arc<dyn Plane>;
         let durability = config.namespace_durability;
-        let state = ControlState::open(catalog, served, nfs, durability).unwrap();
+        let state = ControlState::open(catalog, served, listens, durability).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
         let server = tokio::spawn(async move { serve(&config, api, state, until).await });

@@ -1,17 +1,17 @@
 //! `/v1/volumes`.
 
-use super::change::{ChangeResult, Options, WithEtag};
+use super::change::{Attempt, ChangeResult, Options, WithEtag};
 use super::failure::Failure;
 use super::page::{PageQuery, page};
 use super::preconditions::Target;
-use super::{Control, ControlState, convert, operations};
+use super::{Control, ControlState, convert, operations, top};
 use crate::sync::{Arc, lock};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use weir_api::{Page, Volume};
+use weir_api::{Page, TopChange, Volume};
 use weir_catalog::{
     Asked, Catalog, CatalogError, Mode, NewVolume, Outcome, Snapshot, Terms, Thing, VolumeChange,
 };
@@ -39,7 +39,7 @@ pub(super) async fn create(
     new: Result<Json<weir_api::NewVolume>, JsonRejection>,
 ) -> ChangeResult<Volume> {
     let Json(new) = new?;
-    let name = new.name.clone();
+    let (name, top) = (new.name.clone(), new.top);
     let new = NewVolume {
         name: new.name,
         pool: new.pool,
@@ -47,15 +47,20 @@ pub(super) async fn create(
         terms: Terms::default().with(&convert::terms_asked(&new.terms)),
         sharing: convert::sharing_asked(&new.sharing)?,
     };
-    let commits = options.commits();
-    let view = move |control: &Control, outcome: &Outcome| {
-        if commits {
-            control.undo_if_unserved(&outcome.snapshot, &name)?;
+    let top_asked = top.clone();
+    let apply = move |catalog: &Catalog, asked| {
+        if let Some(top) = &top_asked {
+            top::asked(&catalog.snapshot(), top)?;
         }
-        Ok(control.volume(&outcome.snapshot, &name))
+        Ok::<_, Failure>(catalog.create_volume(&new, asked)?)
     };
-    let apply = move |catalog: &Catalog, asked| catalog.create_volume(&new, asked);
-    state.change(options, Target::New, apply, view).await
+    let which = name.clone();
+    let complete = move |control: &Control, outcome: &Outcome, attempt| {
+        control.complete(&outcome.snapshot, &which, top.as_ref(), attempt)
+    };
+    let view =
+        move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
+    state.change_and(options, Target::New, apply, complete, view).await
 }
 
 pub(super) async fn change(
@@ -65,6 +70,7 @@ pub(super) async fn change(
     change: Result<Json<weir_api::VolumeChange>, JsonRejection>,
 ) -> ChangeResult<Volume> {
     let Json(change) = change?;
+    let top = change.top;
     let change = VolumeChange {
         pool: change.pool,
         quota_bytes: change.quota_bytes,
@@ -72,15 +78,19 @@ pub(super) async fn change(
         sharing: convert::sharing_asked(&change.sharing)?,
     };
     let target = Target::Volume(name.clone());
-    let (which, plane) = (name.clone(), Arc::clone(&state.0.plane));
+    let (which, top_asked, control) = (name.clone(), top.clone(), Arc::clone(&state.0));
     let apply = move |catalog: &Catalog, asked| {
         let volume = catalog.snapshot().volume_named(&which).map(|volume| volume.id);
-        let live = volume.and_then(|id| plane.volume_live(id));
+        let live = volume.and_then(|id| control.plane.volume_live(id));
         let used = live.filter(|live| live.used_exact).map(|live| live.used_bytes);
-        catalog.change_volume(&which, &change, used, asked)
+        let change = |asked| catalog.change_volume(&which, &change, used, asked);
+        control.change_with_top(&which, top_asked.as_ref(), asked, change)
     };
-    let view =
-        move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
+    let planned = top.filter(|_| !options.commits());
+    let view = move |control: &Control, outcome: &Outcome| match &planned {
+        Some(top) => control.planned(&outcome.snapshot, &name, top),
+        None => Ok(control.volume(&outcome.snapshot, &name)),
+    };
     state.change(options, target, apply, view).await
 }
 
@@ -123,11 +133,7 @@ pub(super) async fn rescan(
                 );
                 return Err(Failure::new(StatusCode::CONFLICT, "counting", message));
             }
-            None => {
-                let message =
-                    format!("volume {name:?} is not served; the server's log contains the reason");
-                return Err(Failure::new(StatusCode::CONFLICT, "volume_not_served", message));
-            }
+            None => return Err(top::not_served(&name)),
         }
         Ok(lock(&control.operations).begin(volume.id, &volume.name, completed))
     };
@@ -144,20 +150,35 @@ impl Control {
         Some(convert::volume(snapshot, &*self.plane, volume))
     }
 
-    /// Takes back a new volume that the data plane can't serve, so that an answer of success
-    /// always means a volume that can be mounted.
-    fn undo_if_unserved(&self, snapshot: &Snapshot, name: &str) -> Result<(), Failure> {
-        let new = snapshot.volume_named(name);
-        if new.is_none_or(|new| self.plane.volume_live(new.id).is_some()) {
-            return Ok(());
+    /// Completes a new volume: changes its top directory by `top`. Takes back one that cannot be
+    /// completed or that the data plane can't serve, so that an answer of success always means a
+    /// volume that can be mounted and is as it was asked for; but not for a repeated request,
+    /// because clients may have stored files meanwhile.
+    fn complete(
+        &self,
+        snapshot: &Snapshot,
+        name: &str,
+        top: Option<&TopChange>,
+        attempt: Attempt,
+    ) -> Result<(), Failure> {
+        let served =
+            |volume: &Arc<weir_catalog::Volume>| self.plane.volume_live(volume.id).is_some();
+        let completed = match top {
+            _ if attempt == Attempt::First && !snapshot.volume_named(name).is_some_and(served) => {
+                let message = format!(
+                    "volume {name:?} cannot be served, so it was not created; the server's log contains the reason"
+                );
+                Err(Failure::internal("volume_not_served", message))
+            }
+            Some(top) => self.prepare_top(snapshot, name, top),
+            None => Ok(()),
+        };
+        if completed.is_err() && attempt == Attempt::First {
+            let undone = self.catalog.delete_volume(name, Mode::Commit)?;
+            self.follow(&undone.snapshot);
+            self.remove_condemned();
         }
-        let undone = self.catalog.delete_volume(name, Mode::Commit)?;
-        self.follow(&undone.snapshot);
-        self.remove_condemned();
-        let message = format!(
-            "volume {name:?} cannot be served, so it was not created; the server's log contains the reason"
-        );
-        Err(Failure::internal("volume_not_served", message))
+        completed
     }
 
     fn remove_condemned(&self) {

@@ -1,10 +1,11 @@
 use super::*;
 use crate::logins::Logins;
 use crate::plane::{
-    ClientState, Lock, PlaneError, SmbOpen, SmbSession, Step, Totals, VolumeHistograms, VolumeLive,
+    ClientState, Lock, PlaneError, SmbOpen, SmbSession, Step, Top, TopChange, Totals,
+    VolumeHistograms, VolumeLive,
 };
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
-use weir_core::Mono;
+use weir_core::{FsResult, Mono};
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{BytesPerSecond, Cost, Limits};
 
@@ -38,6 +39,14 @@ impl Plane for Driven {
 
     fn rescan(&self, _: VolumeId) -> Option<bool> {
         None
+    }
+
+    fn top(&self, _: VolumeId) -> Option<Top> {
+        None
+    }
+
+    fn change_top(&self, _: VolumeId, _: TopChange) -> Step<'_, Option<FsResult<()>>> {
+        Box::pin(async { None })
     }
 
     fn logins(&self) -> Arc<Logins> {

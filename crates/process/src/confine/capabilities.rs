@@ -40,7 +40,7 @@ pub(super) const NEEDS: &[Need] = &[
     Need {
         capability: CapabilitySet::CHOWN,
         name: "CAP_CHOWN",
-        without: "root on a client cannot change the owner of files",
+        without: "root on a client cannot change the owner of files, nor can `weir volume set --owner`",
     },
     Need {
         capability: CapabilitySet::FOWNER,

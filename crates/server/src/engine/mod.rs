@@ -47,8 +47,10 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::Snapshot;
 use weir_control::logins::Logins;
-use weir_control::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
-use weir_core::{Clock, HandleKey, Origin, PoolId, VolumeId};
+use weir_control::plane::{
+    Plane, PlaneError, Step, Top, TopChange, Totals, VolumeHistograms, VolumeLive,
+};
+use weir_core::{Attr, Clock, FsResult, HandleKey, Origin, PoolId, SetAttr, VolumeId};
 use weir_gate::{ParkedTotal, PoolGate};
 use weir_process::GroupDirectory;
 use weir_qos::verdict::{Entitled, Reading};
@@ -417,6 +419,23 @@ impl Plane for Engine {
     fn rescan(&self, id: VolumeId) -> Option<bool> {
         let served = self.served.load_full();
         Some(served.by_id(id)?.volume.store.rescan())
+    }
+
+    fn top(&self, id: VolumeId) -> Option<Top> {
+        let served = self.served.load();
+        let attr = served.by_id(id)?.volume.store.root_attr();
+        let failed = |error| tracing::error!(volume = %id, %error, "cannot read the attributes of the top directory");
+        let Attr { uid, gid, mode, .. } = attr.map_err(failed).ok()?;
+        Some(Top { uid, gid, mode })
+    }
+
+    fn change_top(&self, id: VolumeId, change: TopChange) -> Step<'_, Option<FsResult<()>>> {
+        Box::pin(async move {
+            let served = self.served.load_full();
+            let TopChange { uid, gid, mode } = change;
+            let set = SetAttr { uid, gid, mode, ..SetAttr::default() };
+            Some(served.by_id(id)?.volume.store.set_root_attr(&set).await)
+        })
     }
 
     fn logins(&self) -> Arc<Logins> {

@@ -3,7 +3,7 @@
 use super::{Durability, LocalStore, close, walk};
 use crate::control::{StoreControl, Usage};
 use crate::sync::Arc;
-use weir_core::{CallId, FsResult, Remembered};
+use weir_core::{Attr, CallId, FsResult, Remembered};
 
 impl StoreControl for LocalStore {
     /// Not without `CAP_DAC_READ_SEARCH`.
@@ -27,6 +27,10 @@ impl StoreControl for LocalStore {
 
     fn rescan(&self) -> bool {
         walk::start(&self.0)
+    }
+
+    fn root_attr(&self) -> FsResult<Attr> {
+        self.0.root.attr()
     }
 
     /// Nothing but the log of calls is released where handles end with the process: a closed object

@@ -95,6 +95,7 @@ fn as_nobody() {
     assert_eq!(bed.attr(&by_root).uid, own.uid);
     let give = SetAttr { uid: Some(1), ..SetAttr::default() };
     assert_eq!(bed.set(&file, &give, &ROOT), Err(FsError::NotPermitted));
+    assert_eq!(block_on(bed.store.set_root_attr(&give)), Err(FsError::NotPermitted));
     let dir = bed.make(&root, b"d", &MakeKind::Directory).unwrap();
     block_on(bed.store.link(&file, &dir, Name::new(b"l").unwrap(), &own)).unwrap();
 

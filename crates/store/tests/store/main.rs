@@ -19,4 +19,5 @@ mod model;
 mod semantics;
 mod sparse;
 mod this;
+mod top;
 mod usage;

@@ -14,6 +14,7 @@ pub(crate) async fn run(global: &Global) -> Result<()> {
             ("version", server.version),
             ("pid", server.pid.to_string()),
             ("nfs", server.nfs.join(", ")),
+            ("smb", if server.smb.is_empty() { "off".to_owned() } else { server.smb.join(", ") }),
             ("volumes served", health.volumes_served.to_string()),
         ];
         fields.extend(server.tls_fingerprint.map(|print| ("certificate (SHA-256)", print)));

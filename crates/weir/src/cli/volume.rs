@@ -1,20 +1,20 @@
 //! `weir volume`.
 
 use super::export::{self, ExportCommand};
+use super::ownership::{self, OwnershipArgs};
 use super::pool::{allowing, dry};
 use super::report::{self, ReportArgs};
 use super::share::{self, SharingArgs};
 use super::terms::TermsArgs;
 use super::values::Own;
-use super::{Global, Output, confirm, connect, print, values};
+use super::{Global, Output, confirm, connect, print, reach, values};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use std::cmp::Reverse;
-use std::net::SocketAddr;
 use std::time::Duration;
 use weir_api::{
-    Client, Counting, NewVolume, OperationCount, Protocol, Sharing, Terms, TermsChange, Volume,
-    VolumeChange, VolumeLive,
+    Changed, Client, Counting, NewVolume, OperationCount, Protocol, Sharing, Terms, TermsChange,
+    TopChange, Volume, VolumeChange, VolumeLive,
 };
 use weir_core::units::{Bytes, Rate};
 use weir_report::terminal::Status;
@@ -27,6 +27,9 @@ pub(crate) enum VolumeCommand {
     /// Clients mount the volume as HOST:/VOLUME. Until an export rule is added (`weir export`),
     /// only this machine has access. If the server runs without --rpcbind, clients must mount with
     /// nolock: locks are then local to each client.
+    ///
+    /// The top directory of the volume belongs to root and has mode 0755, unless --owner, --group
+    /// or --mode is given. No SMB user is root, so nobody can write over SMB without them.
     Create(Create),
     /// List all volumes
     List,
@@ -35,10 +38,12 @@ pub(crate) enum VolumeCommand {
         /// Name of the volume
         volume: String,
     },
-    /// Change the limits, the ceilings, the protocols or the share of a volume
+    /// Change the limits, the ceilings, the top directory, the protocols or the share of a volume
     ///
     /// The change applies from the next request on; clients stay connected. A ceiling (--max-*) can
     /// only lower the limit of the contract. If several limits apply, the lowest one is enforced.
+    /// --owner, --group and --mode change the top directory of the volume as chown and chmod do on
+    /// a client; the files in it stay as they are.
     Set(Set),
     /// Change the quota of a volume
     Resize(Resize),
@@ -96,6 +101,7 @@ Examples:
 #[command(after_long_help = "\
 Examples:
   weir volume create home --pool fast --quota 1TiB
+  weir volume create team --pool fast --quota 1TiB --protocols nfs,smb --owner anna --mode 0770
   weir volume create scratch --pool shared --quota 100GiB --throughput 48MiB/s")]
 pub(crate) struct Create {
     /// Name of the volume: 1 to 64 characters of A-Z a-z 0-9 . _ -
@@ -108,6 +114,8 @@ pub(crate) struct Create {
     quota: u64,
     #[command(flatten)]
     terms: TermsArgs,
+    #[command(flatten)]
+    ownership: OwnershipArgs,
     #[command(flatten)]
     sharing: SharingArgs,
     /// Allow the volume even if it commits more than the measured capacity (`weir capacity`)
@@ -124,6 +132,7 @@ Examples:
   weir volume set home --throughput 48MiB/s
   weir volume set home --throughput 64MiB/s --dry-run
   weir volume set home --max-iops 500 --max-throughput none
+  weir volume set home --owner anna --group staff --mode 2770
   weir volume set home --protocols nfs,smb --smb-encrypt on")]
 #[command(override_usage = "weir volume set [OPTIONS] <VOLUME>")]
 #[command(mut_group("terms", |terms| terms.required(true)))]
@@ -135,6 +144,8 @@ pub(crate) struct Set {
     quota: Option<u64>,
     #[command(flatten)]
     terms: TermsArgs,
+    #[command(flatten)]
+    ownership: OwnershipArgs,
     #[command(flatten)]
     sharing: SharingArgs,
     /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
@@ -209,6 +220,7 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange {
                 pool: None,
                 quota_bytes: set.quota,
+                top: set.ownership.change(),
                 terms: set.terms.change(),
                 sharing: set.sharing.change(),
             };
@@ -274,40 +286,31 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         name: args.volume.clone(),
         pool: args.pool.clone(),
         quota_bytes: args.quota,
+        top: args.ownership.change(),
         terms: args.terms.change(),
         sharing: args.sharing.change(),
     };
     let client = allowing(client, args.overcommit);
     let changed = client.create_volume(&new, dry(args.dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
-    print::changed(output, &changed, &done)?;
+    print::changed(output, &changed, &(done + &top_directory(&changed, new.top.as_ref())))?;
     if output == Output::Json || args.dry_run {
         return Ok(());
     }
-    if changed.item.is_some_and(|made| !made.sharing.protocols.contains(&Protocol::Nfs)) {
-        return Ok(());
-    }
+    let Some(made) = changed.item else { return Ok(()) };
     let server = client.server().await?;
-    match server.nfs.iter().find_map(|address| mount_command(address, &args.volume, server.locks)) {
-        Some(command) => print::lines(["Mount it with:".to_owned(), format!("  {command}")]),
-        None => Ok(()),
-    }
+    let lines =
+        [reach::over_nfs(&made, &server), reach::over_smb(&made, &server), reach::read_only(&made)];
+    print::lines(lines.concat())
 }
 
-/// The command that mounts `volume` from the server at `address`, which serves `locks` or not.
-fn mount_command(address: &str, volume: &str, locks: bool) -> Option<String> {
-    let address: SocketAddr = address.parse().ok()?;
-    let (host, port) = (address.ip(), address.port());
-    let host = match host {
-        _ if host.is_unspecified() => "SERVER".to_owned(),
-        _ if host.is_ipv6() => format!("[{host}]"),
-        _ => host.to_string(),
-    };
-    let protocol = if host.starts_with('[') { "tcp6" } else { "tcp" };
-    let lock = if locks { "lock" } else { "nolock" };
-    Some(format!(
-        "mount -t nfs -o vers=3,proto={protocol},mountproto={protocol},port={port},mountport={port},{lock} {host}:/{volume} /mnt"
-    ))
+/// The top directory of a volume, if it was to be changed.
+fn top_directory(changed: &Changed<Volume>, asked: Option<&TopChange>) -> String {
+    let top = changed.item.as_ref().and_then(|volume| volume.top.as_ref());
+    match asked.and(top) {
+        Some(top) => format!("; top directory: {}", ownership::described(top)),
+        None => String::new(),
+    }
 }
 
 async fn list(client: &Client, output: Output) -> Result<()> {
@@ -344,6 +347,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     ];
     fields.extend(terms(&volume.terms));
     fields.extend(shared(&volume.sharing));
+    fields.extend(volume.top.as_ref().map(|top| ("top directory", ownership::described(top))));
     match &volume.live {
         None => fields.push(("served", "no; the server's log contains the reason".to_owned())),
         Some(live) => fields.extend([
@@ -486,7 +490,18 @@ async fn change(
     let changed = client.change_volume(name, &change, dry(dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
     let place = change.pool.map(|pool| format!(", in pool {pool}")).unwrap_or_default();
-    print::changed(output, &changed, &(done + &place))
+    let top = top_directory(&changed, change.top.as_ref());
+    print::changed(output, &changed, &(done + &place + &top))?;
+    let Some(volume) = changed.item.filter(|_| output == Output::Table && !dry_run) else {
+        return Ok(());
+    };
+    if change.sharing.protocols.is_some() {
+        print::lines(reach::over_smb(&volume, &client.server().await?))?;
+    }
+    if change.sharing.protocols.is_some() || change.top.is_some() {
+        print::lines(reach::read_only(&volume))?;
+    }
+    Ok(())
 }
 
 /// A measured number of bytes, with two decimals.
@@ -507,23 +522,4 @@ fn described(volume: &Volume) -> String {
         None => format!(", shared: weight {weight}"),
     });
     format!("volume {}: quota {quota}, limit {limit}{}", volume.name, share.unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mount_hint_names_host_port_and_protocol() {
-        let hint = |address| mount_command(address, "v", false).unwrap();
-        assert_eq!(
-            hint("127.0.0.1:2049"),
-            "mount -t nfs -o vers=3,proto=tcp,mountproto=tcp,port=2049,mountport=2049,nolock 127.0.0.1:/v /mnt"
-        );
-        assert!(hint("[::1]:20490").contains("proto=tcp6,mountproto=tcp6,port=20490"));
-        assert!(hint("[::1]:20490").ends_with("[::1]:/v /mnt"));
-        assert!(hint("0.0.0.0:1").ends_with("SERVER:/v /mnt"));
-        let locks = mount_command("127.0.0.1:2049", "v", true).unwrap();
-        assert!(locks.contains("mountport=2049,lock 127.0.0.1:/v"), "{locks}");
-    }
 }

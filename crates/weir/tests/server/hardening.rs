@@ -155,6 +155,21 @@ fn an_ordinary_user_is_told_the_limits_and_its_memory_is_nobodys() {
     for status in threads(server.process.id()) {
         assert_eq!((set(&status, "CapPrm"), &*field(&status, "Seccomp")), (0, "2"));
     }
+    let weir = |args: &str| {
+        let mut command = Command::new(&program);
+        if geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let done = command.arg("--data").arg(place.path().join("data")).args(args.split(' '));
+        let done = done.output().unwrap();
+        String::from_utf8([done.stdout, done.stderr].concat()).unwrap()
+    };
+    weir("pool create pool --level ultra --size 4TiB");
+    let refused = weir("volume create good --pool pool --quota 1TiB --owner 5001");
+    assert!(refused.contains("must run as root, with CAP_CHOWN"), "{refused}");
+    assert!(weir("volume show good").contains("does not exist"), "it is taken back");
+    let made = weir("volume create good --pool pool --quota 1TiB --mode 700");
+    assert!(made.contains(", mode 0700"), "{made}");
     server.stop();
 }
 

@@ -198,7 +198,9 @@ fn an_operator_shares_a_volume() {
     let shown = |name: &str| rows(&server, &["volume", "show", name]);
     assert!(shown("home").contains(&"protocols nfs".to_owned()));
     let set = ["volume", "set", "home", "--protocols", "nfs,smb", "--smb-encrypt", "on"];
-    server.weir(&set);
+    let told = server.weir(&set);
+    assert!(told.contains("The server does not serve SMB: start it with --smb"), "{told}");
+    assert!(rows(&server, &["health"]).contains(&"smb off".to_owned()));
     for row in ["protocols nfs, smb", "share encryption required", "127.0.0.0/8 every user rw"] {
         assert!(shown("home").contains(&row.to_owned()), "{:?}", shown("home"));
     }

@@ -14,6 +14,7 @@ mod held;
 mod hostile;
 mod identity;
 mod notify;
+mod ownership;
 mod peer;
 mod rust_client;
 mod shown;

@@ -6,7 +6,6 @@ use crate::test_server::TestServer;
 use rustix::fd::OwnedFd;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use weir_load::{
@@ -31,12 +30,13 @@ impl Share {
         let listen = address.to_string();
         let settings = [("WEIR_SMB", listen.as_str()), ("WEIR_SMB_SIGNING", signing)];
         let server = TestServer::start_with(&settings);
-        server.volume("vol", "1GiB");
-        server.weir(&["volume", "set", "vol", "--protocols", "nfs,smb"]);
         let share = Self { server, address, _held: held };
         share.make_user();
-        let everybody = std::fs::Permissions::from_mode(0o777);
-        std::fs::set_permissions(share.tree(), everybody).unwrap();
+        let create = ["volume", "create", "vol", "--pool", "pool", "--quota", "1GiB"];
+        let terms = ["--throughput", "1000MiB/s", "--protocols", "nfs,smb", "--owner", "ada"];
+        let told = share.server.weir(&[&create[..], &terms].concat());
+        let command = format!("smbclient //127.0.0.1/vol -U USER -p {}", address.port());
+        assert!(told.contains(&command), "{told}");
         share
     }
 

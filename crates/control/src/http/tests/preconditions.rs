@@ -236,6 +236,30 @@ async fn what_was_made_before_a_crash_is_shown_as_it_is_and_what_was_taken_back_
     running.stop().await;
 }
 
+/// The data plane of these tests forgets top directories when it ends, as if the server had stopped
+/// before it changed them.
+#[tokio::test]
+async fn a_volume_made_before_a_crash_is_completed_and_never_taken_back() {
+    let directory = Running::with_volume(Qos::Auto).await.stop().await;
+    let (line, named) = ("POST /v1/volumes", "idempotency-key: one\r\n");
+    let top = weir_api::TopChange { uid: Some(5001), ..weir_api::TopChange::default() };
+    let body = json(&NewVolume { top: Some(top), ..small("w") });
+    let running = Running::start_in(directory).await;
+    assert_eq!(send(&running, line, named, &body).await.0, 200);
+    let directory = running.stop().await;
+    forget_answers(directory.path());
+    let running = Running::start_in(directory).await;
+    let owner = |volume: Volume| volume.top.map(|top| top.uid);
+    assert_eq!(owner(running.client.volume("w").await.unwrap()), Some(0));
+    *lock(&running.plane.top_fails) = Some(FsError::NotPermitted);
+    assert_eq!(send(&running, line, named, &body).await.0, 409);
+    running.client.volume("w").await.unwrap();
+    let (status, head, again) = send(&running, line, named, &body).await;
+    assert!(status == 200 && head.contains("idempotency-replayed: true"), "{again}");
+    assert_eq!(owner(running.client.volume("w").await.unwrap()), Some(5001));
+    running.stop().await;
+}
+
 fn forget_answers(data: &Path) {
     let sqlite = rusqlite::Connection::open(data.join("weir.db")).unwrap();
     assert!(sqlite.execute("UPDATE requests SET answer = NULL", []).unwrap() > 0);

@@ -91,6 +91,7 @@ mod tests {
             version: String::new(),
             pid: 1,
             nfs: Vec::new(),
+            smb: Vec::new(),
             locks: false,
             generation: 0,
             report_key: format!("{key}-{}", std::process::id()),
