@@ -5,8 +5,8 @@
 //! only if no other change began, ended or was under way meanwhile; otherwise the next reader asks
 //! the kernel. An `fstat` of an open descriptor reads the inode in memory and waits for nothing on
 //! ext4, XFS and btrfs (0.3 µs), so it runs wherever it is needed, on the worker too. A write whose
-//! caller asks for no attributes ends without one: it needs the mode alone, which writes leave as it
-//! is.
+//! caller asks for no attributes ends without one: it needs the mode alone, which writes leave as
+//! it is.
 //!
 //! The access list is cached beside them, and read from the kernel when an object is first held
 //! open and after what may have changed it: setting it, and a chmod of an object that has one.
