@@ -96,7 +96,10 @@ fn write_now(
     waiting: Waiting,
 ) -> Step<WriteDone> {
     let mut mutation = inode.begin_write();
-    let mode = mutation.found_mode(&inode.fd)?;
+    let mode = match how.gives_change {
+        true => mutation.found(&inode.fd)?.mode,
+        false => mutation.found_mode(&inode.fd)?,
+    };
     let end = offset.saturating_add(data.len() as u64);
     let put = || put(inode, mode, offset, data);
     let shape = volume.shape(inode, waiting)?;
