@@ -5,43 +5,37 @@ use super::audit::Note;
 use super::failure::Failure;
 use super::page::{PageQuery, page_of};
 use super::{Control, ControlState, blocking, convert};
+use crate::plane::{ClientState, Plane, Step};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use tokio::runtime::Handle;
 use weir_api::{FileLock, Page, SmbOpen, SmbSession};
+use weir_catalog::Snapshot;
 
 pub(super) async fn sessions(
     State(state): State<ControlState>,
     query: PageQuery,
 ) -> Result<Json<Page<SmbSession>>, Failure> {
-    let list = move |control: &Control| {
-        let snapshot = control.catalog.snapshot();
-        let part = |after: Option<&str>, most| {
-            let sessions = control.plane.smb_sessions(number(after)?, most);
-            Some(sessions.into_iter().map(|session| (key(session.id), session)).collect())
-        };
-        page_of(query, "session", part, |session| convert::smb_session(&snapshot, &session))
-    };
-    blocking(&state, list).await
+    listed(
+        &state,
+        query,
+        "session",
+        <dyn Plane as ClientState>::smb_sessions,
+        |session| session.id,
+        convert::smb_session,
+    )
+    .await
 }
 
 pub(super) async fn close_session(
     State(state): State<ControlState>,
-    Path(name): Path<String>,
+    Path(id): Path<String>,
 ) -> Result<Response, Failure> {
-    let handle = Handle::current();
-    let close = move |control: &Control| {
-        let id = name.parse().ok();
-        let closed = id.and_then(|id| handle.block_on(control.plane.close_smb_session(id)));
-        let closed = closed.ok_or_else(|| {
-            let message = format!("there is no SMB session {name}; it may have ended");
-            Failure::new(StatusCode::NOT_FOUND, "no_such_session", message)
-        })?;
-        Ok(convert::smb_session(&control.catalog.snapshot(), &closed))
-    };
-    let closed = blocking(&state, close).await?;
+    let missing = ("no_such_session", "SMB session");
+    let close = <dyn Plane as ClientState>::close_smb_session;
+    let closed = closed(&state, id, missing, close, convert::smb_session).await?;
     let SmbSession { user, client, opens, .. } = &closed;
     let note = format!("session of {user} from {client}, {opens} opens");
     Ok((Extension(Note(note)), Json(closed)).into_response())
@@ -51,32 +45,23 @@ pub(super) async fn opens(
     State(state): State<ControlState>,
     query: PageQuery,
 ) -> Result<Json<Page<SmbOpen>>, Failure> {
-    let list = move |control: &Control| {
-        let snapshot = control.catalog.snapshot();
-        let part = |after: Option<&str>, most| {
-            let opens = control.plane.smb_opens(number(after)?, most);
-            Some(opens.into_iter().map(|open| (key(open.id), open)).collect())
-        };
-        page_of(query, "open", part, |open| convert::smb_open(&snapshot, &open))
-    };
-    blocking(&state, list).await
+    listed(
+        &state,
+        query,
+        "open",
+        <dyn Plane as ClientState>::smb_opens,
+        |open| open.id,
+        convert::smb_open,
+    )
+    .await
 }
 
 pub(super) async fn close_open(
     State(state): State<ControlState>,
-    Path(name): Path<String>,
+    Path(id): Path<String>,
 ) -> Result<Response, Failure> {
-    let handle = Handle::current();
-    let close = move |control: &Control| {
-        let id = name.parse().ok();
-        let closed = id.and_then(|id| handle.block_on(control.plane.close_smb_open(id)));
-        let closed = closed.ok_or_else(|| {
-            let message = format!("there is no open {name}; it may have been closed");
-            Failure::new(StatusCode::NOT_FOUND, "no_such_open", message)
-        })?;
-        Ok(convert::smb_open(&control.catalog.snapshot(), &closed))
-    };
-    let closed = blocking(&state, close).await?;
+    let close = <dyn Plane as ClientState>::close_smb_open;
+    let closed = closed(&state, id, ("no_such_open", "open"), close, convert::smb_open).await?;
     let SmbOpen { volume, path, file, user, client, .. } = &closed;
     let file = path.as_ref().unwrap_or(file);
     let [user, client] = [user, client].map(|who| who.as_deref().unwrap_or("unknown"));
@@ -96,12 +81,46 @@ pub(super) async fn locks(
     blocking(&state, list).await
 }
 
-/// The key of a list in the order of ids.
-fn key(id: u64) -> String {
-    id.to_string()
+/// A page of a list in the order of IDs. `part` gives the entries with IDs above the given one.
+async fn listed<I: 'static, T: Send + 'static>(
+    state: &ControlState,
+    query: PageQuery,
+    kind: &'static str,
+    part: fn(&dyn Plane, u64, usize) -> Vec<I>,
+    id: fn(&I) -> u64,
+    show: fn(&Snapshot, &I) -> T,
+) -> Result<Json<Page<T>>, Failure> {
+    let list = move |control: &Control| {
+        let snapshot = control.catalog.snapshot();
+        let part = |after: Option<&str>, most| {
+            let after = after.map_or(Some(0), |key| key.parse().ok())?;
+            let entries = part(&*control.plane, after, most);
+            Some(entries.into_iter().map(|entry| (id(&entry).to_string(), entry)).collect())
+        };
+        page_of(query, kind, part, |entry| show(&snapshot, &entry))
+    };
+    blocking(state, list).await
 }
 
-/// The id of a key, 0 for the beginning of the list; `None` if it is none.
-fn number(key: Option<&str>) -> Option<u64> {
-    key.map_or(Some(0), |key| key.parse().ok())
+/// Closes the session or open whose ID is `id`, and gives it as it was before. `missing` is the
+/// code of the failure and the noun of its message if there is none.
+async fn closed<I: 'static, T: Send + 'static>(
+    state: &ControlState,
+    id: String,
+    missing: (&'static str, &'static str),
+    close: for<'a> fn(&'a dyn Plane, u64) -> Step<'a, Option<I>>,
+    show: fn(&Snapshot, &I) -> T,
+) -> Result<T, Failure> {
+    let handle = Handle::current();
+    let close = move |control: &Control| {
+        let number = id.parse().ok();
+        let closed = number.and_then(|id| handle.block_on(close(&*control.plane, id)));
+        let closed = closed.ok_or_else(|| {
+            let (code, noun) = missing;
+            let message = format!("there is no {noun} {id}; it may have been closed");
+            Failure::new(StatusCode::NOT_FOUND, code, message)
+        })?;
+        Ok(show(&control.catalog.snapshot(), &closed))
+    };
+    blocking(state, close).await
 }

@@ -29,8 +29,8 @@ pub(crate) enum SmbCommand {
     Locks,
     /// End SMB sessions, and close their opens
     ///
-    /// Data that the clients did not write yet is lost. A client that notices logs in again; to
-    /// keep a user out, use `weir user set --disable`.
+    /// Data that the clients have not written yet is lost. Clients may log in again; to keep a user
+    /// out, use `weir user set --disable`.
     #[command(after_long_help = "\
 Examples:
   weir smb close-session 172359102435328
@@ -43,7 +43,7 @@ close-session")]
     },
     /// Close opens of SMB clients, and release their locks
     ///
-    /// Data that the client did not write yet is lost. If the open was to delete the file, the file
+    /// Data that the client has not written yet is lost. If the open was to delete the file, the file
     /// is deleted.
     CloseOpen {
         /// ID of the open
@@ -84,44 +84,42 @@ pub(crate) async fn run(global: &Global, command: &SmbCommand) -> Result<()> {
             list(output, client.locks(), &header, lock_row).await
         }
         SmbCommand::CloseSession { sessions } => {
-            let mut failed = None;
-            for id in sessions {
-                match client.close_smb_session(*id).await {
-                    Ok(closed) => {
-                        let SmbSession { user, client, opens, .. } = &closed;
-                        let who = format!("session {id} of {user} from {client}");
-                        ended(output, &closed, &format!("{who} closed, {opens} open(s)"))?;
-                    }
-                    Err(error) => keep_first(&mut failed, error.into()),
-                }
-            }
-            failed.map_or(Ok(()), Err)
+            close_each(output, sessions, async |id| {
+                let closed = client.close_smb_session(id).await?;
+                let SmbSession { user, client, opens, .. } = &closed;
+                let done = format!("session {id} of {user} from {client} closed, {opens} open(s)");
+                report(output, &closed, &done)
+            })
+            .await
         }
         SmbCommand::CloseOpen { opens } => {
-            let mut failed = None;
-            for id in opens {
-                match client.close_smb_open(*id).await {
-                    Ok(closed) => {
-                        let place = place(closed.path.as_deref(), &closed.file);
-                        let volume = &closed.volume;
-                        let done = format!("open {id} of {place} in volume {volume} closed");
-                        ended(output, &closed, &done)?;
-                    }
-                    Err(error) => keep_first(&mut failed, error.into()),
-                }
-            }
-            failed.map_or(Ok(()), Err)
+            close_each(output, opens, async |id| {
+                let closed = client.close_smb_open(id).await?;
+                let place = place(closed.path.as_deref(), &closed.file);
+                let done = format!("open {id} of {place} in volume {} closed", closed.volume);
+                report(output, &closed, &done)
+            })
+            .await
         }
     }
 }
 
-/// Keeps the first failure as that of the command, and prints any other one: the command goes on
-/// with the rest of its IDs.
-fn keep_first(failed: &mut Option<anyhow::Error>, error: anyhow::Error) {
-    match failed {
-        None => *failed = Some(error),
-        Some(_) => weir_report::errln!("weir: {error:#}"),
+/// Closes what has these IDs. A failure does not keep the others from being closed: it is printed,
+/// and the last one is that of the command.
+async fn close_each(
+    output: Output,
+    ids: &[u64],
+    close: impl AsyncFn(u64) -> Result<()>,
+) -> Result<()> {
+    let mut failed = Ok(());
+    for id in ids {
+        if let Err(error) = close(*id).await
+            && let Err(earlier) = std::mem::replace(&mut failed, Err(error))
+        {
+            print::failure(&earlier, output);
+        }
     }
+    failed
 }
 
 async fn list<T: Serialize + DeserializeOwned>(
@@ -137,7 +135,7 @@ async fn list<T: Serialize + DeserializeOwned>(
     }
 }
 
-fn ended(output: Output, closed: &impl Serialize, done: &str) -> Result<()> {
+fn report(output: Output, closed: &impl Serialize, done: &str) -> Result<()> {
     match output {
         Output::Json => print::json(closed),
         Output::Table => print::line(done),
