@@ -88,10 +88,10 @@ pub struct FileLock {
     /// Address of the client; absent while its session ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// Name of the client by its own account (NFS).
+    /// Name that the client gave (NFS).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Process on the client by its own account (NFS).
+    /// Process on the client that the client named (NFS).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
     /// Name of the user (SMB).

@@ -1,6 +1,6 @@
-//! Logins of users over SMB, between the data plane, which tells of them without ever waiting, and
-//! the audit log, which records them. How many are told is bounded, so that nobody can fill the
-//! disk or the memory with them; the rest are counted. Not here: the records.
+//! The queue of SMB logins between the data plane, which reports them without ever waiting, and the
+//! audit log, which records them. The queue has a bound and a rate, so that no client can fill the
+//! memory or the disk; logins beyond them are counted. Not here: the records.
 
 use crate::limits::{
     LOGIN_RECORDS_MINUTE_MAX, LOGIN_REFUSALS_MINUTE_MAX, LOGINS_WAITING_MAX, USER_CHARS_MAX,
@@ -14,8 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A login, a refused one, or the end of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
-    /// The account: the user's name, or what a refused client called itself; `None` if the client
-    /// did not come so far as to name one.
+    /// The user's name, or the name that a refused client gave; `None` if the client gave none.
     pub account: Option<String>,
     /// The client's address.
     pub client: IpAddr,
@@ -26,41 +25,41 @@ pub struct Login {
 /// The outcome of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginEvent {
-    /// The user logged in, and got this session or renewed it.
+    /// The user logged in.
     LoggedIn {
-        /// The session's id.
+        /// The session's ID.
         session: u64,
-        /// The session was there before.
+        /// The login renewed an existing session.
         renewed: bool,
     },
     /// The login was refused.
     Refused {
-        /// The word for the reason.
+        /// The reason as a word of the audit log.
         reason: &'static str,
     },
     /// The user logged off.
     LoggedOff {
-        /// The session's id.
+        /// The session's ID.
         session: u64,
     },
 }
 
 /// A login to record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct LoginToRecord {
     pub(crate) login: Login,
-    /// The number of logins of the same kind that were left out before it.
+    /// The number of logins of the same kind that were left out since the last recorded one.
     pub(crate) suppressed: Option<u64>,
 }
 
-/// The numbers of logins that were left out and that no later record tells of.
+/// The numbers of logins that were left out and that no later record has counted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     pub(crate) refused: Option<u64>,
     pub(crate) others: Option<u64>,
 }
 
-/// The logins that wait to be recorded.
+/// The queue of logins to record.
 #[derive(Debug)]
 pub struct Logins {
     waiting: Mutex<Waiting>,
@@ -84,7 +83,7 @@ impl Waiting {
 }
 
 impl Default for Logins {
-    /// No logins.
+    /// An empty queue.
     fn default() -> Self {
         let waiting = Waiting {
             logins: VecDeque::new(),
@@ -96,12 +95,12 @@ impl Default for Logins {
 }
 
 impl Logins {
-    /// Tells of a login, unless there are too many: then it is counted. Never waits.
-    pub fn tell(&self, login: Login) {
-        self.tell_at(seconds(), login);
+    /// Queues a login, or counts it if the queue is full or the rate is exceeded. Never waits.
+    pub fn report(&self, login: Login) {
+        self.report_at(seconds(), login);
     }
 
-    fn tell_at(&self, now: u64, mut login: Login) {
+    fn report_at(&self, now: u64, mut login: Login) {
         if let Some(account) = &mut login.account
             && let Some((end, _)) = account.char_indices().nth(USER_CHARS_MAX)
         {
@@ -121,25 +120,25 @@ impl Logins {
     }
 
     /// The next login to record, once there is one.
-    pub(crate) async fn next(&self) -> Told {
+    pub(crate) async fn next(&self) -> LoginToRecord {
         loop {
-            if let Some(told) = self.try_next() {
-                return told;
+            if let Some(login) = self.try_next() {
+                return login;
             }
-            // A login that was told of meanwhile is not missed: the notice stays.
+            // A login queued since is not missed: `Notify` keeps its permit.
             self.added.notified().await;
         }
     }
 
     /// The next login to record, if there is one.
-    pub(crate) fn try_next(&self) -> Option<Told> {
+    pub(crate) fn try_next(&self) -> Option<LoginToRecord> {
         let mut waiting = lock(&self.waiting);
         let login = waiting.logins.pop_front()?;
         let suppressed = waiting.rate(login.event).take_suppressed();
-        Some(Told { login, suppressed })
+        Some(LoginToRecord { login, suppressed })
     }
 
-    /// The numbers left out in minutes that are over.
+    /// The numbers left out in past minutes.
     pub(crate) fn overdue(&self) -> LeftOut {
         self.overdue_at(seconds())
     }
@@ -174,25 +173,28 @@ mod tests {
     const IN: LoginEvent = LoginEvent::LoggedIn { session: 7, renewed: false };
 
     #[test]
-    fn refusals_beyond_the_bound_are_counted_and_leave_logins_alone() {
+    fn refusals_beyond_the_rate_are_counted_and_leave_room_for_logins() {
         let logins = Logins::default();
-        (0..1000).for_each(|_| logins.tell_at(60, login("ann", REFUSED)));
-        logins.tell_at(60, login("ben", IN));
-        let told: Vec<Told> = std::iter::from_fn(|| logins.try_next()).collect();
-        assert_eq!(told.len(), LOGIN_REFUSALS_MINUTE_MAX as usize + 1);
+        (0..1000).for_each(|_| logins.report_at(60, login("ann", REFUSED)));
+        logins.report_at(60, login("ben", IN));
+        let queued: Vec<LoginToRecord> = std::iter::from_fn(|| logins.try_next()).collect();
+        assert_eq!(queued.len(), LOGIN_REFUSALS_MINUTE_MAX as usize + 1);
         let most = u64::from(LOGIN_REFUSALS_MINUTE_MAX);
-        assert_eq!(told[0].suppressed, Some(1000 - most));
-        assert_eq!(told[told.len() - 1], Told { login: login("ben", IN), suppressed: None });
-        logins.tell_at(61, login("ann", REFUSED));
+        assert_eq!(queued[0].suppressed, Some(1000 - most));
+        assert_eq!(
+            queued[queued.len() - 1],
+            LoginToRecord { login: login("ben", IN), suppressed: None }
+        );
+        logins.report_at(61, login("ann", REFUSED));
         assert_eq!(logins.overdue_at(119), LeftOut::default());
         assert_eq!(logins.overdue_at(120), LeftOut { refused: Some(1), others: None });
     }
 
     #[test]
-    fn logins_that_nobody_records_take_no_more_than_their_room() {
+    fn logins_that_are_not_recorded_take_no_more_than_the_queue() {
         let logins = Logins::default();
         for minute in 0..100 {
-            (0..1000).for_each(|_| logins.tell_at(60 * minute, login("ann", IN)));
+            (0..1000).for_each(|_| logins.report_at(60 * minute, login("ann", IN)));
         }
         assert_eq!(std::iter::from_fn(|| logins.try_next()).count(), LOGINS_WAITING_MAX);
     }
@@ -200,20 +202,20 @@ mod tests {
     #[test]
     fn a_long_account_is_cut_between_letters() {
         let logins = Logins::default();
-        logins.tell_at(0, login(&"é".repeat(10_000), REFUSED));
+        logins.report_at(0, login(&"é".repeat(10_000), REFUSED));
         let account = logins.try_next().unwrap().login.account.unwrap();
         assert_eq!(account, "é".repeat(USER_CHARS_MAX));
     }
 
     #[tokio::test]
-    async fn who_waits_for_a_login_gets_it() {
+    async fn a_reader_of_the_empty_queue_gets_the_next_login() {
         let logins = std::sync::Arc::new(Logins::default());
         let waiting = tokio::spawn({
             let logins = std::sync::Arc::clone(&logins);
             async move { logins.next().await }
         });
         tokio::task::yield_now().await;
-        logins.tell(login("ann", IN));
+        logins.report(login("ann", IN));
         assert_eq!(waiting.await.unwrap().login, login("ann", IN));
     }
 }

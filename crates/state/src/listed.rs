@@ -1,6 +1,6 @@
-//! The list of all locks and of the requests that wait for one, in an order in which a reader can
-//! go on after any of them, whatever came and went meanwhile. Not here: the words for owners, which
-//! are their protocols'.
+//! The list of all locks and waiting lock requests. Its order is total and stable: a reader can
+//! resume after any entry, even if that entry or others were removed or added. Not here: the text
+//! for owners, which belongs to the protocols.
 
 use crate::file::File;
 use crate::file_locks::FileLocks;

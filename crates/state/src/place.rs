@@ -1,4 +1,4 @@
-//! Places in the list of all locks as text, with which a reader of the list comes back.
+//! Places in the list of all locks as text, for readers that resume the list there.
 
 use crate::file::File;
 use crate::listed::{LockPlace, LockSpot};
@@ -28,7 +28,7 @@ impl LockPlace {
         format!("{}.{}.{spot}", volume.0, hex::encode(object.as_bytes()))
     }
 
-    /// The place of a text; `None` if it is none.
+    /// Parses a place; `None` if the text is malformed.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let mut parts = text.split(BREAK);

@@ -1,5 +1,5 @@
-//! The list of all locks: it is in order, complete, and can be gone on with after any of its
-//! entries, also after one that is gone.
+//! The list of all locks: it is in order and complete, and can be resumed after any entry, also
+//! after a removed one.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 

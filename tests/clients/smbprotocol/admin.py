@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The operator's side of SMB, by the command line: who is there with what, and its end. Of Weir alone."""
+"""The commands `weir smb`: lists of sessions, opens and locks, and closing them. Only for Weir."""
 
 import json
 import os
@@ -34,7 +34,7 @@ DELETE_ON_CLOSE = 0x1000
 
 
 def weir(*words):
-    """What the command line prints, as JSON."""
+    """The output of a `weir` command, parsed from JSON."""
     command = [os.environ["WEIR"], "--data", os.environ["WEIR_DATA"], "--output", "json"]
     return json.loads(subprocess.run(command + list(words), stdout=subprocess.PIPE, check=True, text=True).stdout)
 
@@ -115,7 +115,7 @@ def lists_locks(server):
 
 
 def closes_an_open(server):
-    """Its locks are others' at once, and its client is told at the next request."""
+    """The locks of the closed open are free at once, and its client gets an error at the next request."""
     with Client(server) as first, Client(server) as second:
         one, two = first.open("closed-by-hand"), second.open("closed-by-hand", disposition=OPEN)
         kept = first.open("kept")
@@ -136,7 +136,7 @@ def closes_an_open(server):
 
 
 def closes_a_session(server):
-    """With its opens and locks; the other session of the same user goes on."""
+    """The opens and locks of a closed session end; the other session of the user continues."""
     first = Client(server)
     with Client(server) as second:
         one, two = first.open("ended-by-hand"), second.open("ended-by-hand", disposition=OPEN)
@@ -166,21 +166,21 @@ def fails_by_hand(command, number):
 
 
 def records():
-    """The audit log of the last hour."""
+    """The audit records of the last hour."""
     command = [os.environ["WEIR"], "--data", os.environ["WEIR_DATA"], "--output", "json", "audit", "--since", "1h"]
     lines = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
     return [json.loads(line) for line in lines]
 
 
 def records_what_was_closed(server):
-    """By the tests before."""
+    """The tests before this one have logged in."""
     closed = [record for record in records() if record.get("route", "").startswith("/v1/smb/")]
     same([record["event"] for record in closed], ["change", "refused", "change", "change", "refused"])
     assert "closed-by-hand" in closed[0]["note"] and server.user in closed[0]["note"], closed[0]
 
 
 def new_records(before, count):
-    """The records after the first `before`, once there are `count` of logins: these come a little later."""
+    """The records after the first `before`, once `count` logins are among them; the server writes them a little later."""
     deadline = time.monotonic() + 30
     while True:
         new = [record for record in records()[before:] if record["event"].startswith("log")]
@@ -223,7 +223,7 @@ def records_logins(server):
 
 
 def counts_what_it_does_not_record(server):
-    """A flood of tokens that are none, which name nobody and so are answered at once."""
+    """Malformed tokens, which name no user and are answered at once."""
     before = len(records())
     for _ in range(200):
         wire = frames.Wire(server.address)

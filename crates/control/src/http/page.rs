@@ -1,6 +1,6 @@
-//! Lists in pages. Each thing has a key, by which the list is in order and which nothing else ever
-//! gets while it is there; a page goes on after the key of the last one. So a list that changes
-//! between two pages shows everything that was there all the time, once.
+//! Lists in pages. A list is sorted by the keys of its entries, which are unique. A page begins
+//! after the key of the last entry of the page before. So a list that changes between two pages
+//! shows every entry that existed all the time exactly once.
 
 use super::failure::Failure;
 use axum::Json;
@@ -42,8 +42,8 @@ pub(super) fn page<I, T>(
     page_of(query, kind, part, show)
 }
 
-/// The requested page of a list of this `kind`. `part` gives at most so many of the things after
-/// the one with a key, or from the first one on, each with its key; `None` if it is no key.
+/// The requested page of a list of this `kind`. `part` gives at most the given number of
+/// entries after a key, or from the first entry, each with its key; `None` if the key is malformed.
 pub(super) fn page_of<I, T>(
     query: PageQuery,
     kind: &str,

@@ -43,8 +43,8 @@ close-session")]
     },
     /// Close opens of SMB clients, and release their locks
     ///
-    /// Data that the client has not written yet is lost. If the open was to delete the file, the file
-    /// is deleted.
+    /// Data that the client has not written yet is lost. If the open was to delete the file, the
+    /// file is deleted.
     CloseOpen {
         /// ID of the open
         #[arg(required = true, value_name = "ID")]

@@ -1,18 +1,18 @@
-//! The records of logins. They are no changes, so they are not synced, and a login is not refused
-//! because it cannot be recorded.
+//! The audit records of SMB logins. They are not synced, because they record no change of the
+//! catalogue, and a login is not refused because its record cannot be written.
 
 use super::super::ControlState;
 use super::{Audit, record};
-use crate::logins::{LeftOut, Login, LoginEvent, Told};
+use crate::logins::{LeftOut, Login, LoginEvent, LoginToRecord};
 use crate::sync::watch;
 use std::time::Duration;
 use tokio::time::interval;
 use weir_api::{AuditEvent, AuditRecord};
 
-/// Time between looks for logins that were left out and that no later record tells of.
+/// Interval at which logins that were left out are recorded as a count.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Records the logins that the data plane tells of, until the server stops.
+/// Records the logins that the data plane reports, until the server stops.
 pub(in super::super) async fn record_logins(
     state: ControlState,
     mut stopping: watch::Receiver<bool>,
@@ -22,19 +22,20 @@ pub(in super::super) async fn record_logins(
     let mut look = interval(LOOK_EVERY);
     loop {
         tokio::select! {
-            told = logins.next() => audit.record_login(told).await,
+            login = logins.next() => audit.record_login(login).await,
             _ = look.tick() => audit.record_left_out(logins.overdue()).await,
             _ = stopping.changed() => break,
         }
     }
-    while let Some(told) = logins.try_next() {
-        audit.record_login(told).await;
+    while let Some(login) = logins.try_next() {
+        audit.record_login(login).await;
     }
     audit.record_left_out(logins.left_out()).await;
 }
 
 impl Audit {
-    async fn record_login(&self, Told { login, suppressed }: Told) {
+    async fn record_login(&self, queued: LoginToRecord) {
+        let LoginToRecord { login, suppressed } = queued;
         let Login { account, client, event } = login;
         let (event, code, note) = match event {
             LoginEvent::LoggedIn { session, renewed: false } => {
@@ -62,15 +63,15 @@ impl Audit {
     async fn record_left_out(&self, LeftOut { refused, others }: LeftOut) {
         for (event, count) in [(AuditEvent::LoginRefused, refused), (AuditEvent::Login, others)] {
             if count.is_some() {
-                let note = Some("not recorded one by one, because they came too fast".to_owned());
+                let note = Some("not recorded one by one, because there were too many".to_owned());
                 let filled = |made| AuditRecord { suppressed: count, note, ..made };
                 self.record_event(event, filled).await;
             }
         }
     }
 
-    /// Writes a record of the present generation: in its turn, so that it does not hide that a
-    /// change before it has no record.
+    /// Writes a record of the current generation, in its turn: so it does not hide a missing record
+    /// of an earlier change.
     async fn record_event(&self, event: AuditEvent, fill: impl FnOnce(AuditRecord) -> AuditRecord) {
         let _turn = self.turn.lock().await;
         let made = record(event, None, self.catalog.snapshot().generation);

@@ -170,12 +170,12 @@ async fn logins_are_recorded_also_when_the_server_stops() {
     let running = Running::start().await;
     let login = |event| Login { account: Some("ann".into()), client: CLIENT, event };
     let logins = Arc::clone(&running.plane.logins);
-    logins.tell(login(LoginEvent::LoggedIn { session: 7, renewed: false }));
+    logins.report(login(LoginEvent::LoggedIn { session: 7, renewed: false }));
     while running.client.audit(&AuditQuery::default()).await.unwrap().items.is_empty() {
         tokio::task::yield_now().await;
     }
-    (0..40).for_each(|_| logins.tell(login(LoginEvent::Refused { reason: "wrong_password" })));
-    logins.tell(login(LoginEvent::LoggedOff { session: 7 }));
+    (0..40).for_each(|_| logins.report(login(LoginEvent::Refused { reason: "wrong_password" })));
+    logins.report(login(LoginEvent::LoggedOff { session: 7 }));
     let directory = running.stop().await;
     let text = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     let records: Vec<weir_api::AuditRecord> =

@@ -1,12 +1,12 @@
-//! Clients of SMB beside those of NFS: each has a session of its own and works in a directory of
-//! its own, with opens, write-through, FLUSH, locks and deletion on close. Its data and names are
-//! looked at over NFS.
+//! SMB clients, which run beside the NFS clients. Each has its own session and its own directory,
+//! and uses opens, write-through, FLUSH, locks and deletion on close. Its data and names are
+//! compared over NFS.
 //!
-//! A call that was not answered is not sent again, as SMB has no way to: the client looks which
-//! of the two states is there, and goes on with that one.
+//! A request without a response is not retransmitted, because SMB has no duplicate request cache:
+//! the client finds out whether the server executed the request, and continues from that state.
 //!
-//! An answered change survives a killed server. A power cut leaves data and names that a FLUSH or a
-//! request of an open for write-through has covered; of the rest it may leave any part.
+//! An answered change survives a killed server. Data and names survive a power cut if a FLUSH or a
+//! request of a write-through open has covered them; of the rest, any part may survive.
 
 mod choose;
 mod names;
@@ -36,9 +36,10 @@ use weir_smb_client::{Data, Request, Write};
 /// The identity of every SMB client on files.
 pub(super) const UID: u32 = 1000;
 /// The attributes of a client's directory.
-const MINE: Sattr3 = Sattr3 { mode: Some(0o755), uid: Some(UID), gid: Some(UID), ..Sattr3::NONE };
+const DIRECTORY: Sattr3 =
+    Sattr3 { mode: Some(0o755), uid: Some(UID), gid: Some(UID), ..Sattr3::NONE };
 
-/// The identity and work of an SMB client.
+/// The parameters of an SMB client.
 pub(super) struct SmbRole {
     pub(super) number: u32,
     pub(super) target: SmbTarget,
@@ -47,7 +48,7 @@ pub(super) struct SmbRole {
     pub(super) source: Option<IpAddr>,
 }
 
-/// The connections of a client: that with which it works, and that with which it looks.
+/// The connections of a client: SMB for its operations, NFS for the comparisons.
 struct Connection {
     smb: SmbSession,
     nfs: Session,
@@ -64,7 +65,7 @@ pub(super) struct SmbClient<'w> {
     top: String,
     names: Names,
     opens: Opens,
-    /// A change of names that is sent and not answered.
+    /// A change of names without a response.
     pending: Option<Op>,
     next: VecDeque<SmbOp>,
     directories: u32,
@@ -89,19 +90,19 @@ impl<'w> SmbClient<'w> {
         }
     }
 
-    /// Works until the run is over.
+    /// Carries out operations until the run ends.
     pub(super) fn run(mut self) -> Tally {
         while !self.journal.world.stopped() {
             let turn = self.turn();
             if self.journal.end_of_turn(turn) {
-                self.leave();
+                self.disconnect();
             }
         }
         self.journal.tally
     }
 
-    /// Gives up the connections to a server that is gone, or going, and with them all opens.
-    fn leave(&mut self) {
+    /// Drops the connections to a server that has ended or is ending, and all opens with them.
+    fn disconnect(&mut self) {
         if let Some(Connection { nfs, .. }) = self.connection.take() {
             nfs.reset();
         }
@@ -110,14 +111,14 @@ impl<'w> SmbClient<'w> {
     }
 
     fn turn(&mut self) -> Result<(), Halt> {
-        if self.connection.is_none() && !self.join()? {
+        if self.connection.is_none() && !self.reconnect()? {
             return Ok(());
         }
         if self.tree.is_none() {
             return self.begin();
         }
         if self.next.is_empty() && self.journal.world.paused() {
-            self.look()?;
+            self.compare_all()?;
             let used = self.tree.as_ref().and_then(Tree::used_blocks);
             self.journal.world.used(self.role.number, used);
             self.journal.world.park();
@@ -138,9 +139,8 @@ impl<'w> SmbClient<'w> {
         }
     }
 
-    /// Connects to the server of the present life and looks whether all is there. `false`: the run
-    /// ends.
-    fn join(&mut self) -> Result<bool, Halt> {
+    /// Connects to the current server process and compares everything. Gives false if the run ends.
+    fn reconnect(&mut self) -> Result<bool, Halt> {
         let world = self.journal.world;
         loop {
             let Some(life) = world.life_after(self.journal.life).map_err(wrong)? else {
@@ -171,7 +171,7 @@ impl<'w> SmbClient<'w> {
         if self.journal.names_lost {
             return self.after_cut().map(|()| true);
         }
-        self.look()?;
+        self.compare_all()?;
         Ok(true)
     }
 
@@ -182,12 +182,11 @@ impl<'w> SmbClient<'w> {
         Ok(Connection { smb, nfs })
     }
 
-    /// Makes the client's directory over NFS, as somebody who may give it away, and begins to work
-    /// in it.
+    /// Makes the client's directory over NFS, as root, who may change its owner.
     fn begin(&mut self) -> Result<(), Halt> {
         let name = format!("smb-{}-{}", self.role.number, self.directories);
         let location = DirOpArgs3 { dir: FileHandle3(&self.role.root), name: name.as_bytes() };
-        let making = MkdirArgs { location, attributes: MINE };
+        let making = MkdirArgs { location, attributes: DIRECTORY };
         let nfs = &mut self.connection.as_mut().ok_or(Halt::Lost)?.nfs;
         let made = nfs.call(&making, |result| match result {
             Res::Ok(_) | Res::Fail(Status::EXIST, _) => Ok(()),
@@ -201,17 +200,17 @@ impl<'w> SmbClient<'w> {
         let handle = handle.map_err(|status| refused(&self.journal, status))?;
         self.top = name;
         // A MKDIR that was cut short may have made it without its owner.
-        self.give(&handle)?;
+        self.set_owner(&handle)?;
         self.directories += 1;
         self.tree = Some(Tree::new(handle, self.first_id));
         Ok(())
     }
 
     /// Makes the client's user the owner of its directory.
-    fn give(&mut self, directory: &Handle) -> Result<(), Halt> {
+    fn set_owner(&mut self, directory: &Handle) -> Result<(), Halt> {
         let nfs = &mut self.connection.as_mut().ok_or(Halt::Lost)?.nfs;
         let object = FileHandle3(directory);
-        let giving = SetattrArgs { object, new_attributes: MINE, guard: None };
+        let giving = SetattrArgs { object, new_attributes: DIRECTORY, guard: None };
         let given = nfs.call(&giving, |result| match result {
             Res::Ok(_) => Ok(()),
             Res::Fail(status, _) => Err(status),
@@ -221,8 +220,8 @@ impl<'w> SmbClient<'w> {
         })
     }
 
-    /// Looks whether all that must be there is, although names may be lost, and goes on with what
-    /// is there.
+    /// After a power cut that may have lost names: compares what must have survived, and continues
+    /// with the tree that the server shows.
     fn after_cut(&mut self) -> Result<(), Halt> {
         let (Some(tree), Some(connection)) = (&self.tree, &mut self.connection) else {
             return Ok(());
@@ -245,9 +244,9 @@ impl<'w> SmbClient<'w> {
         let compared = self.names.compare(tree, &observed, source).map_err(Halt::Wrong)?;
         self.journal.compared(compared);
         match &top {
-            // Its owner may be lost too.
-            Some(handle) => self.give(handle)?,
-            // The directory was made over NFS, so that its name was durable as the operator chose.
+            // The power cut may have lost the directory's owner too.
+            Some(handle) => self.set_owner(handle)?,
+            // The directory was made over NFS: its name is durable if the volume's mode says so.
             None if self.journal.world.durable_names => {
                 return Err(wrong(format!("{} is gone", self.top)));
             }
@@ -261,8 +260,9 @@ impl<'w> SmbClient<'w> {
         Ok(())
     }
 
-    /// Compares everything with what the server shows over NFS, and takes over what was in doubt.
-    fn look(&mut self) -> Result<(), Halt> {
+    /// Compares the tree with what the server shows over NFS, with or without the change that has
+    /// no response.
+    fn compare_all(&mut self) -> Result<(), Halt> {
         let (Some(tree), Some(connection)) = (&self.tree, &mut self.connection) else {
             return Ok(());
         };
@@ -301,7 +301,7 @@ impl<'w> SmbClient<'w> {
         Ok(())
     }
 
-    /// Sends all WRITEs that come next at once.
+    /// Sends all consecutive WRITEs at the head of the queue at once.
     fn write(&mut self) -> Result<(), Halt> {
         let is_write = |op: &SmbOp| matches!(op, SmbOp::Write { .. });
         let count = self.next.iter().take_while(|op| is_write(op)).count();
@@ -338,7 +338,7 @@ impl<'w> SmbClient<'w> {
         ended.map_err(broken)
     }
 
-    /// Carries an operation out that is no WRITE.
+    /// Carries out an operation other than WRITE.
     fn carry_out(&mut self, op: &SmbOp) -> Result<(), Halt> {
         let (Some(tree), Some(connection)) = (&mut self.tree, &mut self.connection) else {
             return Ok(());
@@ -353,9 +353,9 @@ impl<'w> SmbClient<'w> {
         self.answered(op, &replies)
     }
 
-    /// Takes the answers to an operation into account.
+    /// Checks and records the responses to an operation.
     fn answered(&mut self, op: &SmbOp, replies: &SmbReplies) -> Result<(), Halt> {
-        // A reply after the power cut counts for nothing.
+        // A response after the power cut proves nothing.
         if self.journal.is_cut() {
             return Err(Halt::Lost);
         }
@@ -371,7 +371,7 @@ impl<'w> SmbClient<'w> {
         taken
     }
 
-    /// Takes a success into the tree, the opens and the stable names.
+    /// Records a successful operation in the tree, the opens and the stable names.
     fn take(&mut self, op: &SmbOp, replies: &SmbReplies, tree: &mut Tree) -> Result<(), Halt> {
         let stable = self.made_stable(op, tree);
         self.take_opens(op, replies, tree)?;
@@ -395,7 +395,7 @@ impl<'w> SmbClient<'w> {
             self.names.stable_directory(tree, *dir);
         }
         let Some((file, path)) = stable else { return Ok(()) };
-        // Others may be under way beside a WRITE, so that it covers its own bytes for certain.
+        // Other WRITEs may be in flight beside this one, so it covers only its own bytes.
         if !matches!(op, SmbOp::Write { .. })
             && let Some(content) = tree.content(file)
         {
@@ -403,12 +403,13 @@ impl<'w> SmbClient<'w> {
         }
         self.names.stable(tree, file, &path);
         if let SmbOp::Rename { from, .. } = op {
-            self.names.stable_end(&tree.path(from));
+            self.names.stable_removal(&tree.path(from));
         }
         Ok(())
     }
 
-    /// The file, and the name of it, that an operation on `tree` makes stable when it succeeds.
+    /// The file that an operation on `tree` makes stable when it succeeds, with the name it makes
+    /// stable.
     fn made_stable(&self, op: &SmbOp, tree: &Tree) -> Option<(Id, String)> {
         let open = |file: &Id| self.opens.get(file);
         let through = |file: &Id| {
@@ -433,7 +434,7 @@ impl<'w> SmbClient<'w> {
         }
     }
 
-    /// Takes a success into the opens. The names of `tree` are those before it.
+    /// Records the opens of a successful operation. `tree` has the names before the operation.
     fn take_opens(&mut self, op: &SmbOp, replies: &SmbReplies, tree: &Tree) -> Result<(), Halt> {
         let (file, path, through) = match op {
             SmbOp::Make { id, at, through } => (*id, Some(tree.path(at)), *through),

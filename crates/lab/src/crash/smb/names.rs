@@ -1,9 +1,9 @@
-//! The names that a power cut may leave: over SMB, an answered change of names survives one only
-//! once a FLUSH, or a request of an open for write-through, has covered it.
+//! The names that a power cut may leave. Over SMB, an answered change of names survives a power cut
+//! only if a FLUSH or a request of a write-through open has covered it.
 //!
-//! Each path has a set of values, any of which is right after a cut; and each file whose name is
-//! stable has a set of places, in one of which it must be found. A change that is sent adds to
-//! both, and one that is made stable leaves one value.
+//! Each path has a set of values, any of which is correct after a power cut. Each file with a
+//! stable name has a set of paths, and must be found at one of them. A change that is sent adds to
+//! both sets; a change that is made stable reduces the set of its path to one value.
 
 use super::super::audit::{Compared, Observed, Seen};
 use super::super::content::Content;
@@ -26,28 +26,28 @@ pub(super) struct Names {
     values: BTreeMap<String, BTreeSet<Value>>,
     /// The possible paths of each file that has a stable name; `None` among them if it may be gone.
     places: BTreeMap<Id, BTreeSet<Option<String>>>,
-    /// The contents of files that were removed and may come back.
+    /// The contents of removed files that a power cut may bring back.
     gone: BTreeMap<Id, Content>,
 }
 
 impl Names {
-    /// A change of the names in `tree` is sent.
+    /// Records a change of the names in `tree` that is sent.
     pub(super) fn sent(&mut self, tree: &Tree, op: &Op) {
         match op {
             Op::Create { at, id, .. } => self.may(tree.path(at), Value::File(*id)),
             Op::Mkdir { at, .. } => self.may(tree.path(at), Value::Directory),
-            Op::Link { object, at } => self.moves(*object, tree.path(at)),
+            Op::Link { object, at } => self.may_be_at(*object, tree.path(at)),
             Op::Rename { from, to } => {
                 let (moved, replaced) = (tree.find(from), tree.find(to));
                 self.may(tree.path(from), Value::Absent);
-                self.goes(tree, replaced);
+                self.may_be_removed(tree, replaced);
                 if let Some(moved) = moved {
-                    self.moves(moved, tree.path(to));
+                    self.may_be_at(moved, tree.path(to));
                 }
             }
             Op::Remove { at } => {
                 self.may(tree.path(at), Value::Absent);
-                self.goes(tree, tree.find(at));
+                self.may_be_removed(tree, tree.find(at));
             }
             Op::Rmdir { at } => self.may(tree.path(at), Value::Absent),
             _ => {}
@@ -59,16 +59,16 @@ impl Names {
         self.values.entry(path).or_insert_with(absent).insert(value);
     }
 
-    /// A file may have this path too.
-    fn moves(&mut self, file: Id, path: String) {
+    /// Adds a path at which a file may be found.
+    fn may_be_at(&mut self, file: Id, path: String) {
         if let Some(places) = self.places.get_mut(&file) {
             places.insert(Some(path.clone()));
         }
         self.may(path, Value::File(file));
     }
 
-    /// A name of a file goes, which may be its last.
-    fn goes(&mut self, tree: &Tree, file: Option<Id>) {
+    /// Records that a name of a file, which may be its last, is removed.
+    fn may_be_removed(&mut self, tree: &Tree, file: Option<Id>) {
         let Some(file) = file else { return };
         if let Some(places) = self.places.get_mut(&file) {
             places.insert(None);
@@ -81,18 +81,18 @@ impl Names {
         self.gone.retain(|id, _| *id == file || wanted.contains(&Value::File(*id)));
     }
 
-    /// The name `path` of a file in `tree` is stable.
+    /// Records that the name `path` of a file in `tree` is stable.
     pub(super) fn stable(&mut self, tree: &Tree, file: Id, path: &str) {
         self.values.insert(path.to_owned(), BTreeSet::from([Value::File(file)]));
         self.places.insert(file, tree.paths(file).into_iter().map(Some).collect());
     }
 
-    /// The end of a name is stable.
-    pub(super) fn stable_end(&mut self, path: &str) {
+    /// Records that the removal of a name is stable.
+    pub(super) fn stable_removal(&mut self, path: &str) {
         self.values.insert(path.to_owned(), BTreeSet::from([Value::Absent]));
     }
 
-    /// The names in a directory of `tree`, and its own, are stable.
+    /// Records that the names in a directory of `tree`, and the name of the directory, are stable.
     pub(super) fn stable_directory(&mut self, tree: &Tree, dir: Id) {
         let own = tree.paths(dir).into_iter().next();
         let prefix = own.as_ref().map(|own| format!("{own}/")).unwrap_or_default();
@@ -115,12 +115,15 @@ impl Names {
         }
     }
 
-    /// The power was cut, of the machine on which the files of `tree` are.
+    /// Records a power cut.
     pub(super) fn power_cut(&mut self) {
         self.gone.values_mut().for_each(Content::power_cut);
     }
 
-    /// Everything that is not as it may be after a power cut.
+    /// Compares what the server shows with what a power cut may leave.
+    ///
+    /// # Errors
+    /// A sentence for each difference.
     pub(super) fn compare(
         &self,
         tree: &Tree,
@@ -154,7 +157,7 @@ impl Names {
         if wrong.is_empty() { Ok(compared) } else { Err(wrong) }
     }
 
-    /// The number of blocks of an object that is at `path`, if that is right.
+    /// The number of blocks of the object at `path`, if a power cut may leave it there.
     fn fits(
         &self,
         tree: &Tree,
@@ -189,7 +192,7 @@ impl Names {
         self.known(tree, file).compare(source.file_base + file, seen.size, seen.data, from)
     }
 
-    /// The tree as it was found right after a power cut. All of it is on the disk.
+    /// Makes the tree that the server shows after a power cut. All of it is stable.
     pub(super) fn adopt(&mut self, tree: &Tree, observed: &Observed, source: Source<'_>) -> Tree {
         let mut found = Tree::new(Handle::from(tree.handle(TOP)), tree.next);
         let mut known = BTreeMap::new();
@@ -326,7 +329,7 @@ mod tests {
         assert!(!bench.fits(&["b"]), "a rename loses no file");
         bench.names.stable(&bench.tree, 1, "c");
         assert!(!bench.fits(&["a"]) && bench.fits(&["c"]));
-        bench.names.stable_end("a");
+        bench.names.stable_removal("a");
         assert!(!bench.fits(&["a", "c"]));
     }
 

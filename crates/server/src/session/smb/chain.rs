@@ -261,7 +261,7 @@ impl Ground {
 
     async fn log_off(&self, session: &UserSession, out: &mut Vec<u8>) -> Result<(), Status> {
         let event = LoginEvent::LoggedOff { session: session.id };
-        self.smb.tell(self.peer, Some(&session.name), event);
+        self.smb.report_login(self.peer, Some(&session.name), event);
         tree::end_session(&self.smb, session).await;
         Empty.encode(out);
         Ok(())

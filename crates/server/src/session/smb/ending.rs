@@ -87,7 +87,7 @@ impl Ending {
         lock(&self.smb.throttle).succeeded(&account, self.peer, self.time);
         if self.renewed.is_none() {
             if !self.sessions.add(&session) {
-                self.smb.tell(
+                self.smb.report_login(
                     self.peer,
                     Some(&session.name),
                     LoginEvent::Refused { reason: "no_room" },
@@ -98,7 +98,7 @@ impl Ending {
             tracing::info!(user = %session.name, peer = %self.peer, "logged in over SMB");
         }
         let event = LoginEvent::LoggedIn { session: session.id, renewed: self.renewed.is_some() };
-        self.smb.tell(self.peer, Some(&session.name), event);
+        self.smb.report_login(self.peer, Some(&session.name), event);
         let previous = self
             .smb
             .session(previous)

@@ -254,7 +254,7 @@ impl SmbSession {
     fn refused(&self, cx: &Cx<'_>, Refused { reason, account }: Refused) -> Verdict {
         // A token that names nobody guesses no password.
         let Some(Account { user, .. }) = account else {
-            self.smb.tell(cx.peer, None, LoginEvent::Refused { reason: reason.word() });
+            self.smb.report_login(cx.peer, None, LoginEvent::Refused { reason: reason.word() });
             let (status, reason) = (status_of(reason), reason.to_string());
             return Verdict::Refused { at: cx.now, status, reason };
         };
@@ -262,7 +262,7 @@ impl SmbSession {
     }
 
     fn failed(&self, cx: &Cx<'_>, user: &str, reason: Refusal) -> Verdict {
-        self.smb.tell(cx.peer, Some(user), LoginEvent::Refused { reason: reason.word() });
+        self.smb.report_login(cx.peer, Some(user), LoginEvent::Refused { reason: reason.word() });
         let account = folded(user);
         let mut throttle = lock(&self.smb.throttle);
         // One more that is held back for too long is refused unseen, and costs no more.
@@ -294,7 +294,7 @@ impl SmbSession {
             Some(session) if session.rid == user.rid => Arc::clone(session),
             Some(_) => {
                 let event = LoginEvent::Refused { reason: "other_user" };
-                self.smb.tell(cx.peer, Some(&user.name), event);
+                self.smb.report_login(cx.peer, Some(&user.name), event);
                 return Err(Status::ACCESS_DENIED);
             }
             None => self.new_session(cx, setup, user, &login)?,

@@ -110,9 +110,9 @@ impl SmbServer {
         FileId { persistent: id, volatile: id }
     }
 
-    /// Tells the audit log of a login from `client`.
-    pub(super) fn tell(&self, client: IpAddr, account: Option<&str>, event: LoginEvent) {
-        self.logins.tell(Login { account: account.map(str::to_owned), client, event });
+    /// Reports a login from `client` to the audit log.
+    pub(super) fn report_login(&self, client: IpAddr, account: Option<&str>, event: LoginEvent) {
+        self.logins.report(Login { account: account.map(str::to_owned), client, event });
     }
 
     /// A user has logged in.
