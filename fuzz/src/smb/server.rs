@@ -259,7 +259,6 @@ fn file_after(outcome: &Outcome) -> Option<FileId> {
 /// bytes than there is room made for.
 fn check_reply(command: Command, room: usize, reply: &Reply) {
     let message = &reply.message;
-    let is_error = |status: Status| status.0 >> 30 == 3;
     let done = match &reply.outcome {
         Ok(done) => done,
         Err(Failure { status, data }) => {
@@ -268,7 +267,7 @@ fn check_reply(command: Command, room: usize, reply: &Reply) {
         }
     };
     // A copy that ends half-way tells how far it came.
-    assert!(!is_error(done.status) || command == Command::Ioctl, "{done:?}");
+    assert!(!done.status.is_error() || command == Command::Ioctl, "{done:?}");
     assert!(message.len() - HEADER_BYTES + FRONT_BYTES <= room, "{} bytes", message.len());
     match command {
         Command::Create => {

@@ -231,8 +231,8 @@ statuses! {
 }
 
 impl Status {
-    /// Is it an error, by its highest two bits? Warnings such as [`Status::BUFFER_OVERFLOW`] are
-    /// not.
+    /// Is it an error, by its highest two bits (MS-ERREF §2.3)? Success, information and warnings
+    /// such as [`Status::BUFFER_OVERFLOW`] are not.
     #[inline]
     #[must_use]
     pub const fn is_error(self) -> bool {

@@ -151,7 +151,7 @@ fn handed_on(
 ) -> Option<Result<FileId, Status>> {
     match ended.file {
         Some(file) => Some(Ok(file)),
-        None if is_error(ended.status) && header.command == Ok(Command::Create) => {
+        None if ended.status.is_error() && header.command == Ok(Command::Create) => {
             Some(Err(ended.status))
         }
         None => before,
@@ -324,7 +324,7 @@ impl Ground {
             may_wait: false,
         };
         let carried = job::carry_out(&host, command, element, related, bytes, sealed).await;
-        permit.end(carried.moved, !is_error(carried.status));
+        permit.end(carried.moved, !carried.status.is_error());
         Some(carried)
     }
 }
@@ -333,9 +333,4 @@ impl Ground {
 fn empty(element: &Element) -> Result<(), Status> {
     let decoded = Empty::decode(&element.message);
     decoded.map(|_| ()).map_err(|_| Status::INVALID_PARAMETER)
-}
-
-/// Is a status one of failure, and neither success nor a warning?
-pub(super) const fn is_error(status: Status) -> bool {
-    status.0 >> 30 == 3
 }

@@ -4,7 +4,6 @@ use super::super::{Operation, Outcome, Start};
 use super::accounts::Accounts;
 use super::answer::{Answer, sendable};
 use super::begin::Element;
-use super::chain::is_error;
 use super::host::SmbHost;
 use super::pending::Pending;
 use super::server::SmbServer;
@@ -176,7 +175,7 @@ impl SmbJob {
             let answer = Answer::new(&element.header, status, bytes, Some(&host.session));
             let answer = answer.after(&host.pending);
             let reply = sendable(&window, vec![answer], sealed.as_ref(), host.session.peer);
-            Outcome { reply, moved, ok: !is_error(status) }
+            Outcome { reply, moved, ok: !status.is_error() }
         }));
         (operation, rest)
     }
