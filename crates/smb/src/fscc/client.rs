@@ -1,13 +1,14 @@
 //! The client's side: information classes that a query answered, and those and the controls that a
 //! request sets. For load generators and tests.
 
+use super::NtTime;
 use super::control::{Chunk, CopyResult, Range, ResumeKey};
 use super::directory::DirectoryClass;
 use super::file::FileClass;
 use super::info::{FileInfo, InfoError, OpenInfo};
 use super::set::{Disposition, SetBasic, SetInfo, Target};
-use super::{Attributes, NtTime};
 use crate::le::{Reader, len_u32, put};
+use crate::wire::FileAttributes;
 use alloc::vec::Vec;
 
 /// Reads the answer to a query of class [`FileClass::Basic`], [`FileClass::Standard`],
@@ -28,7 +29,7 @@ pub fn decode_file<'a>(
         FileClass::NetworkOpen => {
             times(&mut file, &mut input)?;
             (file.allocated, file.size) = (input.u64()?, input.u64()?);
-            file.attributes = Attributes::from_bits_retain(input.u32()?);
+            file.attributes = FileAttributes::from_bits_retain(input.u32()?);
             input.u32()?;
         }
         FileClass::All => {
@@ -54,7 +55,7 @@ fn times(file: &mut FileInfo, input: &mut Reader<'_>) -> Result<(), InfoError> {
 
 fn basic(file: &mut FileInfo, input: &mut Reader<'_>) -> Result<(), InfoError> {
     times(file, input)?;
-    file.attributes = Attributes::from_bits_retain(input.u32()?);
+    file.attributes = FileAttributes::from_bits_retain(input.u32()?);
     input.u32()?;
     Ok(())
 }
@@ -101,8 +102,8 @@ impl<'a> DirectoryEntries<'a> {
         if self.class.shows_attributes() {
             times(&mut file, &mut input)?;
             (file.size, file.allocated) = (input.u64()?, input.u64()?);
-            file.attributes = Attributes::from_bits_retain(input.u32()?);
-            file.directory = file.attributes.contains(Attributes::DIRECTORY);
+            file.attributes = FileAttributes::from_bits_retain(input.u32()?);
+            file.directory = file.attributes.contains(FileAttributes::DIRECTORY);
         }
         let length = input.u32()?;
         match self.class {

@@ -1,7 +1,8 @@
 //! The neutral values behind the information classes, and the errors of those that come in.
 
-use super::{Attributes, NtTime};
+use super::NtTime;
 use crate::le::Truncated;
+use crate::wire::FileAttributes;
 
 /// Bytes of a cluster, the unit that allocation is shown in.
 pub const CLUSTER_BYTES: u64 = 4096;
@@ -25,8 +26,8 @@ pub struct FileInfo {
     pub written: NtTime,
     /// Last change of data or attributes.
     pub changed: NtTime,
-    /// The attributes; shown as [`Attributes::shown`] says.
-    pub attributes: Attributes,
+    /// The attributes; shown as [`FileAttributes::shown`] says.
+    pub attributes: FileAttributes,
     /// Size of the data, in bytes; of a directory 0.
     pub size: u64,
     /// Space allocated, in bytes; shown as [`whole_clusters`].
@@ -42,7 +43,7 @@ pub struct FileInfo {
     /// Bytes of extended attributes.
     pub ea_size: u32,
     /// The kind of reparse point (MS-FSCC §2.1.2.1), for a file with
-    /// [`Attributes::REPARSE_POINT`]; else 0.
+    /// [`FileAttributes::REPARSE_POINT`]; else 0.
     pub reparse_tag: u32,
 }
 

@@ -3,7 +3,6 @@
 //!
 //! Not here: which of them a server answers, with which access, and where the values come from.
 
-mod attributes;
 #[cfg(any(test, feature = "client"))]
 pub mod client;
 mod control;
@@ -17,7 +16,6 @@ mod tests;
 mod time;
 mod volume;
 
-pub use attributes::Attributes;
 pub use control::{
     Chunk, CopyChunks, CopyError, CopyResult, OBJECT_ID_BYTES, RANGE_BYTES, RESUME_KEY_BYTES,
     Range, ResumeKey, encode_object_id, encode_ranges, encode_resume_key, query_ranges, set_sparse,

@@ -1,9 +1,10 @@
 //! Information classes of an open file that a request sets (MS-FSCC §2.4).
 
+use super::TimeChange;
 use super::info::InfoError;
 use super::limits::TARGET_BYTES_MAX;
-use super::{Attributes, TimeChange};
 use crate::le::Reader;
+use crate::wire::FileAttributes;
 
 /// A change of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct SetBasic {
     /// Last change of data or attributes.
     pub changed: TimeChange,
     /// All attributes, or nothing to leave them.
-    pub attributes: Option<Attributes>,
+    pub attributes: Option<FileAttributes>,
 }
 
 /// A name to give to a file.
@@ -130,7 +131,7 @@ impl SetBasic {
         let (Some(written), Some(changed)) = (written, changed) else {
             return Err(InfoError::Value);
         };
-        let attributes = (attributes != 0).then_some(Attributes::from_bits_retain(attributes));
+        let attributes = (attributes != 0).then_some(FileAttributes::from_bits_retain(attributes));
         Ok(Self { created, accessed, written, changed, attributes })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::client::*;
 use super::*;
+use crate::wire::FileAttributes;
 use proptest::prelude::*;
 
 fn file() -> FileInfo {
@@ -10,7 +11,7 @@ fn file() -> FileInfo {
         accessed: NtTime(0x0202),
         written: NtTime(0x0303),
         changed: NtTime(0x0404),
-        attributes: Attributes::ARCHIVE,
+        attributes: FileAttributes::ARCHIVE,
         size: 0x1234,
         allocated: 0x1234,
         links: 3,
@@ -208,7 +209,7 @@ fn what_is_set_is_read_as_specified() {
         accessed: TimeChange::To(NtTime(1)),
         written: TimeChange::Stop,
         changed: TimeChange::Resume,
-        attributes: Some(Attributes::READONLY | Attributes::ARCHIVE),
+        attributes: Some(FileAttributes::READONLY | FileAttributes::ARCHIVE),
     };
     assert_eq!(set(4, &basic), Ok(Some(SetInfo::Basic(expected))));
     assert_eq!(set(4, &basic[..60]), Err(InfoError::Length));
@@ -331,7 +332,7 @@ prop_compose! {
         FileInfo {
             created, accessed, written, changed, size, links, delete_pending, directory, index,
             ea_size,
-            attributes: Attributes::from_bits_retain(attributes).shown(),
+            attributes: FileAttributes::from_bits_retain(attributes).shown(),
             allocated: clusters * CLUSTER_BYTES,
             reparse_tag: 0,
         }
@@ -349,7 +350,7 @@ fn set_info() -> impl Strategy<Value = SetInfo<'static>> {
     let size = 0..=i64::MAX.cast_unsigned();
     prop_oneof![
         basic.prop_map(|([created, accessed, written, changed], bits)| {
-            let attributes = bits.filter(|bits| *bits != 0).map(Attributes::from_bits_retain);
+            let attributes = bits.filter(|bits| *bits != 0).map(FileAttributes::from_bits_retain);
             SetInfo::Basic(SetBasic { created, accessed, written, changed, attributes })
         }),
         target.clone().prop_map(SetInfo::Rename),

@@ -4,7 +4,7 @@ use super::info::file_info;
 use super::{Context, Done, Outcome};
 use crate::host::{Host, ObjectOf, Volume};
 use crate::open::Place;
-use crate::wire::{CloseFlags, CloseRequest, CloseResponse, FileInfo, Status};
+use crate::wire::{CloseFlags, CloseRequest, CloseResponse, NetworkOpenInfo, Status};
 use alloc::vec::Vec;
 use weir_core::{Credentials, Name, Store};
 use weir_state::OpenId;
@@ -13,7 +13,8 @@ pub(super) async fn close<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
     let request = CloseRequest::decode(cx.message)?;
     let id = cx.open(request.file)?.id;
     let open = cx.host.take(id).ok_or(Status::FILE_CLOSED)?;
-    let mut response = CloseResponse { flags: CloseFlags::empty(), info: FileInfo::default() };
+    let mut response =
+        CloseResponse { flags: CloseFlags::empty(), info: NetworkOpenInfo::default() };
     if request.flags.contains(CloseFlags::POSTQUERY_ATTRIB)
         && let Ok((attr, details)) = cx.host.store().details(&open.object).await
     {
@@ -91,7 +92,10 @@ mod tests {
         assert_eq!(close_it(&bob, id).status(), Status::FILE_CLOSED);
         let reply = close_it(&ann, id);
         let response = CloseResponse::decode(reply.ok()).unwrap();
-        assert_eq!((response.flags, response.info), (CloseFlags::empty(), FileInfo::default()));
+        assert_eq!(
+            (response.flags, response.info),
+            (CloseFlags::empty(), NetworkOpenInfo::default())
+        );
         assert_eq!(reply.outcome, Ok(Done::on(id)));
         assert_eq!((server.opens(), close_it(&ann, id).status()), (0, Status::FILE_CLOSED));
         assert!(server.find("f").is_some());

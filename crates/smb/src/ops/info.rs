@@ -1,13 +1,13 @@
 //! The values that an object shows in listings, queries, and the responses of CREATE and CLOSE. Not
 //! here: their forms on the wire.
 
-use crate::fscc::{Attributes, FileInfo};
+use crate::fscc::FileInfo;
 use crate::host::{Host, ObjectOf};
 use crate::open::Open;
 use crate::wire;
 use crate::wire::{AccessMask, FileAttributes, Status};
 use alloc::vec::Vec;
-use weir_core::{Attr, Details, FileKind, FsResult, Store, Timestamp};
+use weir_core::{Attr, Details, DosAttributes, FileKind, FsResult, Store, Timestamp};
 
 /// IO_REPARSE_TAG_SYMLINK (MS-FSCC §2.1.2.1).
 pub(super) const SYMLINK_TAG: u32 = 0xA000_000C;
@@ -16,9 +16,9 @@ pub(super) const SYMLINK_TAG: u32 = 0xA000_000C;
 /// as if it were gone already.
 pub(super) fn file_info(attr: &Attr, details: &Details, delete_pending: bool) -> FileInfo {
     let (directory, link) = (attr.kind == FileKind::Directory, attr.kind == FileKind::Symlink);
-    let mut attributes = Attributes::from_bits_retain(u32::from(details.dos.bits()));
-    attributes.set(Attributes::DIRECTORY, directory);
-    attributes.set(Attributes::REPARSE_POINT, link);
+    let mut attributes = FileAttributes::from_bits_retain(u32::from(details.dos.bits()));
+    attributes.set(FileAttributes::DIRECTORY, directory);
+    attributes.set(FileAttributes::REPARSE_POINT, link);
     let regular = attr.kind == FileKind::Regular;
     let links = if directory { 1 } else { attr.nlink };
     FileInfo {
@@ -36,6 +36,13 @@ pub(super) fn file_info(attr: &Attr, details: &Details, delete_pending: bool) ->
         ea_size: 0,
         reparse_tag: if link { SYMLINK_TAG } else { 0 },
     }
+}
+
+/// The attributes that a store keeps of those that a client sets. The others follow from the
+/// object, and SPARSE is set by FSCTL_SET_SPARSE alone.
+pub(super) fn settable(attributes: FileAttributes) -> DosAttributes {
+    let low = u16::try_from(attributes.bits() & 0xffff).unwrap_or(0);
+    DosAttributes::from_bits_truncate(low).difference(DosAttributes::SPARSE)
 }
 
 /// The identifier of an object (MS-FSCC §2.1.3.1) of this number, made at the time of which `birth`
@@ -60,7 +67,7 @@ pub(super) async fn of_open<H: Host>(host: &H, open: &Open<ObjectOf<H>>) -> FsRe
 }
 
 /// The values as CREATE and CLOSE give them.
-impl From<&FileInfo> for wire::FileInfo {
+impl From<&FileInfo> for wire::NetworkOpenInfo {
     fn from(file: &FileInfo) -> Self {
         let time = |time: crate::fscc::NtTime| u64::try_from(time.0).unwrap_or(0);
         Self {
@@ -70,7 +77,7 @@ impl From<&FileInfo> for wire::FileInfo {
             change_time: time(file.changed),
             allocation_size: crate::fscc::whole_clusters(file.allocated),
             end_of_file: file.size,
-            attributes: FileAttributes::from_bits_retain(file.attributes.shown().bits()),
+            attributes: file.attributes.shown(),
         }
     }
 }
@@ -101,7 +108,7 @@ mod tests {
     use crate::fscc::NtTime;
     use crate::ops::testing::{TestServer, utf16};
     use weir_core::testing::block_on;
-    use weir_core::{Credentials, DosAttributes, SetDetails, Timestamp};
+    use weir_core::{Credentials, SetDetails, Timestamp};
 
     #[test]
     fn a_file_a_directory_and_a_link_show_what_they_are() {
@@ -118,15 +125,26 @@ mod tests {
             (file_info(&attr, &details, deleted), attr)
         };
         let (info, attr) = of("f", false);
-        assert_eq!(info.attributes, Attributes::HIDDEN | Attributes::SPARSE_FILE);
+        assert_eq!(info.attributes, FileAttributes::HIDDEN | FileAttributes::SPARSE_FILE);
         assert_eq!((info.size, info.allocated, info.links), (5000, 8192, 1));
         assert_eq!((info.index, info.created), (attr.fileid, NtTime(116_444_736_000_000_001)));
         assert_eq!(of("f", true).0, FileInfo { links: 0, delete_pending: true, ..info });
         let (dir, _) = of("d", false);
-        assert_eq!((dir.attributes, dir.size, dir.links), (Attributes::DIRECTORY, 0, 1));
+        assert_eq!((dir.attributes, dir.size, dir.links), (FileAttributes::DIRECTORY, 0, 1));
         let (link, _) = of("l", false);
-        assert_eq!((link.attributes, link.size), (Attributes::REPARSE_POINT, 0));
+        assert_eq!((link.attributes, link.size), (FileAttributes::REPARSE_POINT, 0));
         assert_eq!((link.reparse_tag, info.reparse_tag), (0xA000_000C, 0));
+    }
+
+    #[test]
+    fn clients_set_attributes_that_a_store_keeps_but_not_whether_a_file_is_sparse() {
+        let kept = FileAttributes::READONLY
+            | FileAttributes::HIDDEN
+            | FileAttributes::SYSTEM
+            | FileAttributes::ARCHIVE;
+        assert_eq!(u32::from(settable(kept).bits()), kept.bits());
+        assert_eq!(settable(FileAttributes::all()).bits(), settable(kept).bits());
+        assert_eq!(settable(FileAttributes::SPARSE_FILE), DosAttributes::empty());
     }
 
     #[test]
@@ -140,7 +158,7 @@ mod tests {
             allocated: 6,
             ..FileInfo::default()
         };
-        let sent = wire::FileInfo::from(&info);
+        let sent = wire::NetworkOpenInfo::from(&info);
         assert_eq!((sent.creation_time, sent.last_access_time), (1, 2));
         assert_eq!((sent.last_write_time, sent.change_time), (3, 4));
         assert_eq!((sent.end_of_file, sent.allocation_size), (5, 4096));

@@ -99,10 +99,10 @@ fn create<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
         oplock: OplockLevel::NONE,
         flags: CreateResponseFlags::empty(),
         action: CreateAction::OPENED,
-        info: wire::FileInfo {
+        info: wire::NetworkOpenInfo {
             allocation_size: SHOWN_BYTES,
             attributes: FileAttributes::NORMAL,
-            ..wire::FileInfo::default()
+            ..wire::NetworkOpenInfo::default()
         },
         file,
     };
@@ -124,7 +124,8 @@ fn close<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     if !cx.host.take(id) {
         return Err(Status::FILE_CLOSED.into());
     }
-    let response = CloseResponse { flags: CloseFlags::empty(), info: wire::FileInfo::default() };
+    let response =
+        CloseResponse { flags: CloseFlags::empty(), info: wire::NetworkOpenInfo::default() };
     response.encode(out);
     Ok(Done::on(id))
 }

@@ -174,7 +174,7 @@ fn create_response() {
     let message = hex(samples::CREATE_RESPONSE);
     let (response, contexts) = CreateResponse::decode(&message).unwrap();
     let time = 0x01dd_7ce1_1333_54fb;
-    let info = FileInfo {
+    let info = NetworkOpenInfo {
         creation_time: time,
         last_access_time: time,
         last_write_time: time,

@@ -1,7 +1,7 @@
 //! CLOSE (MS-SMB2 §2.2.15, §2.2.16).
 
 use super::codec::{bits, layout};
-use super::{FileId, FileInfo};
+use super::{FileId, NetworkOpenInfo};
 
 bits! {
     /// The flags of CLOSE.
@@ -28,7 +28,7 @@ pub struct CloseResponse {
     /// The flags: whether `info` was filled in.
     pub flags: CloseFlags,
     /// The file after the close; zeros without the flag.
-    pub info: FileInfo,
+    pub info: NetworkOpenInfo,
 }
 
 layout!(response CloseResponse = 60: flags, 4 info);

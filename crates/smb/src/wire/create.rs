@@ -4,8 +4,8 @@ use super::codec::{Cursor, Field, bits, length, named, patch, zeros};
 #[cfg(any(test, feature = "client"))]
 use super::codec::{align, offset_in};
 use super::{
-    AccessMask, CreateContexts, FileAttributes, FileId, FileInfo, ResponseContext, ShareAccess,
-    WireError, create_context,
+    AccessMask, CreateContexts, FileAttributes, FileId, NetworkOpenInfo, ResponseContext,
+    ShareAccess, WireError, create_context,
 };
 use alloc::vec::Vec;
 
@@ -246,7 +246,7 @@ pub struct CreateResponse {
     /// The outcome.
     pub action: CreateAction,
     /// The file.
-    pub info: FileInfo,
+    pub info: NetworkOpenInfo,
     /// The open.
     pub file: FileId,
 }

@@ -51,7 +51,7 @@ mod properties;
 pub mod samples;
 
 pub use access::{AccessMask, ShareAccess};
-pub use attributes::{FileAttributes, FileInfo};
+pub use attributes::{FileAttributes, NetworkOpenInfo};
 pub use chain::{Chain, ChainWriter, Element};
 pub use change_notify::{ChangeNotifyFlags, ChangeNotifyRequest, CompletionFilter};
 pub use close::{CloseFlags, CloseRequest, CloseResponse};

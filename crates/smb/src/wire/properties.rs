@@ -125,8 +125,8 @@ prop_compose! {
         [creation_time, last_access_time, last_write_time, change_time] in any::<[u64; 4]>(),
         [allocation_size, end_of_file] in any::<[u64; 2]>(),
         attributes: u32,
-    ) -> FileInfo {
-        FileInfo {
+    ) -> NetworkOpenInfo {
+        NetworkOpenInfo {
             creation_time,
             last_access_time,
             last_write_time,

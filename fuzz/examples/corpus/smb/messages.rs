@@ -6,13 +6,12 @@ use weir_fuzz::smb::kinds::selector;
 use weir_fuzz::smb::utf16;
 use weir_smb::fscc::client::{encode_copy, encode_range, encode_zero_data};
 use weir_smb::fscc::{
-    Attributes, Chunk, CopyResult, DirectoryClass, Disposition, FileClass, FileInfo, Listing,
-    NtTime, OpenInfo, Range, SetBasic, SetInfo, Target, TimeChange, encode_ranges,
-    encode_resume_key,
+    Chunk, CopyResult, DirectoryClass, Disposition, FileClass, FileInfo, Listing, NtTime, OpenInfo,
+    Range, SetBasic, SetInfo, Target, TimeChange, encode_ranges, encode_resume_key,
 };
 use weir_smb::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Mask, Sid};
-use weir_smb::wire::HEADER_BYTES;
 use weir_smb::wire::samples::{self, hex};
+use weir_smb::wire::{FileAttributes, HEADER_BYTES};
 
 /// Saves the bytes of a kind.
 pub(super) fn kind(kind: &str, name: &str, bytes: &[u8]) -> Result<()> {
@@ -64,7 +63,7 @@ fn set_infos() -> Result<()> {
     let target = Target { replace: true, posix: false, name: &name };
     let basic = SetBasic {
         created: TimeChange::from_wire(0x01d0_aecb_adf5_a1a1).expect("a time"),
-        attributes: Some(Attributes::HIDDEN),
+        attributes: Some(FileAttributes::HIDDEN),
         ..SetBasic::default()
     };
     for (name, info) in [
@@ -93,7 +92,7 @@ fn file() -> FileInfo {
         accessed: NtTime(2 << 56),
         written: NtTime(3 << 56),
         changed: NtTime(4 << 56),
-        attributes: Attributes::ARCHIVE,
+        attributes: FileAttributes::ARCHIVE,
         size: 5000,
         allocated: 8192,
         links: 1,

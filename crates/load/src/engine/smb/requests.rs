@@ -4,9 +4,10 @@
 //! the same compound.
 
 use crate::engine::job::{Request as Asked, created_name, directory_name};
-use weir_smb::fscc::{Attributes, FileClass, SetBasic, SetInfo};
+use weir_smb::fscc::{FileClass, SetBasic, SetInfo};
 use weir_smb::wire::{
-    AccessMask, CreateContexts, CreateDisposition, CreateOptions, FileId, InfoType, RequestContext,
+    AccessMask, CreateContexts, CreateDisposition, CreateOptions, FileAttributes, FileId, InfoType,
+    RequestContext,
 };
 use weir_smb_client::{Data, Open, Request, Write, utf16};
 
@@ -139,7 +140,7 @@ pub(super) const fn attributes(file: FileId) -> Request<'static> {
 /// Attributes that differ from one turn to the next.
 pub(super) fn changed_attributes(turn: u64) -> Vec<u8> {
     let turn = turn.is_multiple_of(2);
-    let attributes = if turn { Attributes::NORMAL } else { Attributes::ARCHIVE };
+    let attributes = if turn { FileAttributes::NORMAL } else { FileAttributes::ARCHIVE };
     let mut info = Vec::new();
     SetInfo::Basic(SetBasic { attributes: Some(attributes), ..SetBasic::default() })
         .encode(&mut info);

@@ -5,6 +5,7 @@ use super::contexts::Contexts;
 use crate::names::Path;
 use crate::ops::Failure;
 use crate::ops::access::Desired;
+use crate::ops::info::settable;
 use crate::ops::walk::Last;
 use crate::wire::{
     AccessMask, CreateDisposition, CreateOptions, CreateRequest, FileAttributes,
@@ -23,9 +24,6 @@ const UNSUPPORTED_OPTIONS: CreateOptions = CreateOptions::OPEN_BY_FILE_ID
 
 /// Attributes that do not exist, or that no client may ask for.
 const INVALID_ATTRIBUTES: FileAttributes = FileAttributes::from_bits_retain(0xffff_8048);
-
-/// Attributes of a new object that are kept if a client asks for them. SPARSE is set by an FSCTL.
-const KEPT: DosAttributes = DosAttributes::all().difference(DosAttributes::SPARSE);
 
 /// The request.
 pub(super) struct Ask {
@@ -101,8 +99,7 @@ impl Ask {
 
     /// The attributes that an object of this kind begins with, or begins anew.
     pub(super) fn dos(&self, kind: FileKind) -> DosAttributes {
-        let asked = u16::try_from(self.attributes.bits() & 0xffff).unwrap_or(0);
-        DosAttributes::of_new(kind) | DosAttributes::from_bits_truncate(asked).intersection(KEPT)
+        DosAttributes::of_new(kind) | settable(self.attributes)
     }
 }
 

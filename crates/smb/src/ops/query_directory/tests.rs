@@ -1,8 +1,8 @@
 use super::*;
+use crate::fscc::FileInfo;
 use crate::fscc::client::DirectoryEntries;
-use crate::fscc::{Attributes, FileInfo};
 use crate::ops::testing::{Reply, Running, TestHost, TestServer, utf16};
-use crate::wire::{Command, FileId};
+use crate::wire::{Command, FileAttributes, FileId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -147,9 +147,9 @@ fn entries_show_their_objects() {
         };
         assert_eq!(file.index, attr.fileid, "{name}");
         let (size, attributes) = match &*name {
-            "." | ".." => (0, Attributes::DIRECTORY),
-            "link" => (0, Attributes::REPARSE_POINT),
-            _ => (name.len() as u64, Attributes::ARCHIVE),
+            "." | ".." => (0, FileAttributes::DIRECTORY),
+            "link" => (0, FileAttributes::REPARSE_POINT),
+            _ => (name.len() as u64, FileAttributes::ARCHIVE),
         };
         assert_eq!((file.size, file.attributes), (size, attributes), "{name}");
     }

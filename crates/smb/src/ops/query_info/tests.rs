@@ -1,10 +1,11 @@
 use super::*;
+use crate::fscc::FileClass;
 use crate::fscc::client::decode_file;
-use crate::fscc::{Attributes, FileClass};
 use crate::ops::testing::{Reply, TestHost, TestServer, utf16, wire_path};
 use crate::security::{Ace, Dacl, Descriptor, Sid};
 use crate::wire::{
-    AccessMask, Command, FileId, Payload, QueryInfoFlags, SecurityInformation as Parts, output,
+    AccessMask, Command, FileAttributes, FileId, Payload, QueryInfoFlags,
+    SecurityInformation as Parts, output,
 };
 use proptest::prelude::*;
 use std::rc::Rc;
@@ -68,7 +69,7 @@ fn a_file_shows_its_values_and_its_open_s() {
     let (info, open) = decode_file(FileClass::All, &all).unwrap().unwrap();
     let (_, attr) = server.object("dir/Größe");
     assert_eq!((info.size, info.allocated, info.index), (10, 4096, attr.fileid));
-    assert_eq!((info.attributes, info.links), (Attributes::ARCHIVE, 1));
+    assert_eq!((info.attributes, info.links), (FileAttributes::ARCHIVE, 1));
     assert_eq!((open.access, open.position, open.mode), (access.bits(), 77, 2));
     assert_eq!(open.name, wire_path("dir/Größe"));
     let name = bytes(&of_file(&ann, file, 48, 1000));
@@ -92,7 +93,7 @@ fn a_directory_has_no_stream_and_the_root_no_name() {
     assert_eq!(bytes(&of_file(&ann, root, 48, 1000)), [0; 4]);
     let all = bytes(&of_file(&ann, root, 18, 1000));
     let (info, open) = decode_file(FileClass::All, &all).unwrap().unwrap();
-    assert_eq!((info.attributes, open.name), (Attributes::DIRECTORY, &[][..]));
+    assert_eq!((info.attributes, open.name), (FileAttributes::DIRECTORY, &[][..]));
 }
 
 #[test]

@@ -4,12 +4,12 @@
 //! can ask that operations through its open leave a time as it is (-1); times move with the file
 //! all the same, as NFS clients see them too, and so -1 and -2 change nothing.
 
-use crate::fscc::{Attributes, SetBasic, TimeChange};
+use crate::fscc::{SetBasic, TimeChange};
 use crate::host::{Host, ObjectOf};
 use crate::open::Open;
 use crate::ops::Failure;
-use crate::ops::info::granted;
-use crate::wire::{AccessMask, Status};
+use crate::ops::info::{granted, settable};
+use crate::wire::{AccessMask, FileAttributes, Status};
 use weir_core::{Credentials, DosAttributes, SetAttr, SetDetails, SetTime, Store, Timestamp};
 
 pub(super) async fn set<H: Host>(
@@ -20,7 +20,7 @@ pub(super) async fn set<H: Host>(
     granted(open, AccessMask::WRITE_ATTRIBUTES)?;
     if let Some(attributes) = set.attributes {
         let directory = open.is_directory();
-        let wrong = if directory { Attributes::TEMPORARY } else { Attributes::DIRECTORY };
+        let wrong = if directory { FileAttributes::TEMPORARY } else { FileAttributes::DIRECTORY };
         if attributes.intersects(wrong) {
             return Err(Status::INVALID_PARAMETER.into());
         }
@@ -54,9 +54,7 @@ fn change(time: TimeChange) -> Option<Timestamp> {
     }
 }
 
-/// The attributes that are kept of those that a client sets. Whether the file is sparse stays.
-fn kept(attributes: Attributes, before: DosAttributes) -> DosAttributes {
-    let settable = attributes & Attributes::SETTABLE;
-    let low = u16::try_from(settable.bits()).unwrap_or(0);
-    DosAttributes::from_bits_truncate(low) | (before & DosAttributes::SPARSE)
+/// The attributes of a file after a client has set `attributes`. Whether the file is sparse stays.
+fn kept(attributes: FileAttributes, before: DosAttributes) -> DosAttributes {
+    settable(attributes) | (before & DosAttributes::SPARSE)
 }

@@ -1,9 +1,11 @@
 use super::*;
-use crate::fscc::{Attributes, Disposition, NtTime, SetBasic, SetInfo, Target, TimeChange};
+use crate::fscc::{Disposition, NtTime, SetBasic, SetInfo, Target, TimeChange};
 use crate::host::{RangeLock, Volume};
 use crate::ops::testing::{Reply, TestHost, TestServer, wire_path};
 use crate::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Mask, Sid};
-use crate::wire::{Command, CreateOptions, FileId, Payload, SecurityInformation as Parts};
+use crate::wire::{
+    Command, CreateOptions, FileAttributes, FileId, Payload, SecurityInformation as Parts,
+};
 use proptest::prelude::*;
 use std::rc::Rc;
 use std::string::String;
@@ -86,7 +88,7 @@ fn times_and_attributes_are_set_or_left() {
         accessed: TimeChange::To(time(2)),
         written: TimeChange::To(time(3)),
         changed: TimeChange::To(time(4)),
-        attributes: Some(Attributes::HIDDEN | Attributes::OFFLINE),
+        attributes: Some(FileAttributes::HIDDEN | FileAttributes::OFFLINE),
     };
     assert_eq!(set(&ann, file, &SetInfo::Basic(basic)), Status::SUCCESS);
     let now = details(&server, "d/f");
@@ -107,7 +109,7 @@ fn times_and_attributes_are_set_or_left() {
     let sparse = SetDetails { dos: Some(DosAttributes::SPARSE), ..SetDetails::default() };
     let object = server.object("d/f").0;
     block_on(server.store.set_details(&object, &sparse, &Credentials::ROOT)).unwrap();
-    let normal = SetBasic { attributes: Some(Attributes::NORMAL), ..SetBasic::default() };
+    let normal = SetBasic { attributes: Some(FileAttributes::NORMAL), ..SetBasic::default() };
     assert_eq!(set(&ann, file, &SetInfo::Basic(normal)), Status::SUCCESS);
     assert_eq!(details(&server, "d/f").1.dos, DosAttributes::SPARSE, "it stays sparse");
 }
@@ -120,10 +122,13 @@ fn attributes_must_fit_the_object_and_the_open() {
         let basic = SetBasic { attributes: Some(attributes), ..SetBasic::default() };
         set(&ann, file, &SetInfo::Basic(basic))
     };
-    assert_eq!(attributes("d/f", Attributes::DIRECTORY), Status::INVALID_PARAMETER);
-    assert_eq!(attributes("d/f", Attributes::TEMPORARY), Status::SUCCESS);
-    assert_eq!(attributes("d", Attributes::TEMPORARY), Status::INVALID_PARAMETER);
-    assert_eq!(attributes("d", Attributes::DIRECTORY | Attributes::HIDDEN), Status::SUCCESS);
+    assert_eq!(attributes("d/f", FileAttributes::DIRECTORY), Status::INVALID_PARAMETER);
+    assert_eq!(attributes("d/f", FileAttributes::TEMPORARY), Status::SUCCESS);
+    assert_eq!(attributes("d", FileAttributes::TEMPORARY), Status::INVALID_PARAMETER);
+    assert_eq!(
+        attributes("d", FileAttributes::DIRECTORY | FileAttributes::HIDDEN),
+        Status::SUCCESS
+    );
     let other = ann.open("d/f", SIZE | DELETE);
     let basic = SetInfo::Basic(SetBasic::default());
     assert_eq!(set(&ann, other, &basic), Status::ACCESS_DENIED);
