@@ -8,7 +8,7 @@ use super::file::FileClass;
 use super::info::{FileInfo, InfoError, OpenInfo};
 use super::set::{Disposition, SetBasic, SetInfo, Target};
 use crate::le::{Reader, len_u32, put};
-use crate::wire::FileAttributes;
+use crate::wire::{AccessMask, FileAttributes};
 use alloc::vec::Vec;
 
 /// Reads the answer to a query of class [`FileClass::Basic`], [`FileClass::Standard`],
@@ -36,7 +36,8 @@ pub fn decode_file<'a>(
             basic(&mut file, &mut input)?;
             standard(&mut file, &mut input)?;
             (file.index, file.ea_size) = (input.u64()?, input.u32()?);
-            (open.access, open.position, open.mode) = (input.u32()?, input.u64()?, input.u32()?);
+            open.access = AccessMask::from_bits_retain(input.u32()?);
+            (open.position, open.mode) = (input.u64()?, input.u32()?);
             let (_alignment, name) = (input.u32()?, input.u32()?);
             let name = input.bytes_u32(name)?;
             open.name = name.strip_prefix(&[b'\\', 0]).unwrap_or(name);

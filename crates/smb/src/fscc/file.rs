@@ -92,7 +92,7 @@ impl FileClass {
             Self::Standard => standard(file, out),
             Self::Internal => put!(out; file.index),
             Self::Ea => put!(out; file.ea_size),
-            Self::Access => put!(out; open.access),
+            Self::Access => put!(out; open.access.bits()),
             Self::Position => put!(out; open.position),
             Self::Mode => put!(out; open.mode),
             Self::Alignment => put!(out; 0u32),
@@ -134,7 +134,7 @@ fn standard(file: &FileInfo, out: &mut Vec<u8>) {
 fn all(file: &FileInfo, open: &OpenInfo<'_>, out: &mut Vec<u8>) {
     basic(file, out);
     standard(file, out);
-    put!(out; file.index, file.ea_size, open.access, open.position, open.mode, 0u32);
+    put!(out; file.index, file.ea_size, open.access.bits(), open.position, open.mode, 0u32);
     put!(out; len_u32(open.name.len().saturating_add(2)), u16::from(b'\\'));
     out.extend_from_slice(open.name);
 }

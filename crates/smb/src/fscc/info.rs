@@ -2,7 +2,7 @@
 
 use super::NtTime;
 use crate::le::Truncated;
-use crate::wire::FileAttributes;
+use crate::wire::{AccessMask, FileAttributes};
 
 /// Bytes of a cluster, the unit that allocation is shown in.
 pub const CLUSTER_BYTES: u64 = 4096;
@@ -51,7 +51,7 @@ pub struct FileInfo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenInfo<'a> {
     /// The access mask granted (MS-SMB2 §2.2.13.1).
-    pub access: u32,
+    pub access: AccessMask,
     /// The position set last, in bytes.
     pub position: u64,
     /// The mode (MS-FSCC, FileModeInformation).

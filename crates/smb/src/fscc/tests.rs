@@ -2,7 +2,7 @@
 
 use super::client::*;
 use super::*;
-use crate::wire::FileAttributes;
+use crate::wire::{AccessMask, FileAttributes};
 use proptest::prelude::*;
 
 fn file() -> FileInfo {
@@ -26,7 +26,13 @@ fn file() -> FileInfo {
 const NAME: &[u8] = b"a\0\\\0b\0";
 
 fn open() -> OpenInfo<'static> {
-    OpenInfo { access: 0x12_0089, position: 7, mode: 2, name: NAME, volume: 0x99 }
+    OpenInfo {
+        access: AccessMask::FILE_GENERIC_READ,
+        position: 7,
+        mode: 2,
+        name: NAME,
+        volume: 0x99,
+    }
 }
 
 fn hex(text: &str) -> Vec<u8> {
@@ -376,6 +382,7 @@ proptest! {
         (access, position, mode) in any::<(u32, u64, u32)>(),
         name in any::<Vec<u8>>(),
     ) {
+        let access = AccessMask::from_bits_retain(access);
         let open = OpenInfo { access, position, mode, name: &name, volume: 0 };
         let mut out = Vec::new();
         FileClass::All.encode(&file, &open, &mut out);

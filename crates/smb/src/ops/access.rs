@@ -5,7 +5,7 @@
 use super::error::status;
 use super::walk::At;
 use crate::host::{Host, ObjectOf};
-use crate::security::{Grounds, Mask, maximal_access};
+use crate::security::{Grounds, maximal_access};
 use crate::wire::{AccessMask, Status};
 use weir_core::access::{allows, asks_acl};
 use weir_core::{Access, Acl, AclKind, Attr, Credentials, FileKind, FsResult, Store};
@@ -13,9 +13,6 @@ use weir_state::Sharing;
 
 /// Rights that do not exist: asking for one is refused (MS-FSA §2.1.5.1).
 const RESERVED: AccessMask = AccessMask::from_bits_retain(0x0ce0_fe00);
-
-/// FILE_ALL_ACCESS (MS-SMB2 §2.2.13.1.1).
-pub(super) const ALL: AccessMask = AccessMask::from_bits_retain(0x001f_01ff);
 
 /// Changing the data of a file.
 pub(super) const WRITES: AccessMask = AccessMask::WRITE_DATA.union(AccessMask::APPEND_DATA);
@@ -45,8 +42,7 @@ impl Desired {
         if mask.contains(AccessMask::ACCESS_SYSTEM_SECURITY) {
             return Err(Status::PRIVILEGE_NOT_HELD);
         }
-        let rights = Mask::from_bits_retain(mask.bits()).specific().bits();
-        let rights = AccessMask::from_bits_retain(rights).difference(AccessMask::MAXIMUM_ALLOWED);
+        let rights = mask.specific().difference(AccessMask::MAXIMUM_ALLOWED);
         Ok(Self { rights, maximum: mask.contains(AccessMask::MAXIMUM_ALLOWED) })
     }
 
@@ -100,7 +96,7 @@ pub(super) async fn maximal<H: Host>(
         directory: attr.kind == FileKind::Directory,
         deletable,
     };
-    let most = AccessMask::from_bits_retain(maximal_access(&grounds)) | implied(&grounds);
+    let most = maximal_access(&grounds) | implied(&grounds);
     Ok(most & host.share().maximal)
 }
 
@@ -169,6 +165,7 @@ mod tests {
         block_on(maximal(host, &found.object, &found.attr, found.at.as_ref())).unwrap()
     }
 
+    const ALL: AccessMask = AccessMask::FILE_ALL_ACCESS;
     const R: AccessMask = AccessMask::from_bits_retain(0x0012_0089);
     const W: AccessMask = AccessMask::from_bits_retain(0x0012_0116);
     const BASE: AccessMask = AccessMask::from_bits_retain(0x0012_0080);

@@ -91,7 +91,7 @@ impl TestServer {
         let mut share = Share {
             volume: VOLUME,
             name: "vol".to_string(),
-            maximal: AccessMask::from_bits_retain(0x001f_01ff),
+            maximal: AccessMask::FILE_ALL_ACCESS,
             access_based_enumeration: false,
         };
         change(&mut share);

@@ -1,25 +1,12 @@
 //! Self-relative security descriptors (MS-DTYP §2.4.6): owner, group and discretionary list.
 
 use super::limits::DESCRIPTOR_BYTES_MAX;
-use super::mask::Mask;
 use super::sid::{NoSid, Sid};
 use crate::le::{Reader, Truncated, len_u32, patch, put};
+use crate::wire::{AccessMask, SecurityInformation};
 use alloc::vec::Vec;
 
 bitflags::bitflags! {
-    /// The parts of a descriptor that a request is about (MS-SMB2 §2.2.37, AdditionalInformation).
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Parts: u32 {
-        /// The owner.
-        const OWNER = 0x1;
-        /// The group.
-        const GROUP = 0x2;
-        /// The discretionary list.
-        const DACL = 0x4;
-        /// The system list.
-        const SACL = 0x8;
-    }
-
     /// The inheritance of an entry (MS-DTYP §2.4.4.1). Bits without a name survive.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub struct AceFlags: u8 {
@@ -55,7 +42,7 @@ pub struct Ace {
     /// The inheritance.
     pub flags: AceFlags,
     /// The rights; bits without a name survive.
-    pub mask: Mask,
+    pub mask: AccessMask,
     /// The users that the entry is for.
     pub sid: Sid,
 }
@@ -124,11 +111,11 @@ const SELF_RELATIVE: u16 = 0x8000;
 impl Descriptor {
     /// The descriptor without the parts that are not asked for.
     #[must_use]
-    pub fn restricted(self, parts: Parts) -> Self {
+    pub fn restricted(self, parts: SecurityInformation) -> Self {
         Self {
-            owner: self.owner.filter(|_| parts.contains(Parts::OWNER)),
-            group: self.group.filter(|_| parts.contains(Parts::GROUP)),
-            dacl: if parts.contains(Parts::DACL) { self.dacl } else { Dacl::Absent },
+            owner: self.owner.filter(|_| parts.contains(SecurityInformation::OWNER)),
+            group: self.group.filter(|_| parts.contains(SecurityInformation::GROUP)),
+            dacl: if parts.contains(SecurityInformation::DACL) { self.dacl } else { Dacl::Absent },
         }
     }
 
@@ -226,7 +213,7 @@ impl Ace {
             DENIED => AceKind::Deny,
             _ => return Err(DescriptorError::Unsupported),
         };
-        let mask = Mask::from_bits_retain(body.u32()?);
+        let mask = AccessMask::from_bits_retain(body.u32()?);
         let sid = Sid::decode(&mut body)?;
         Ok(Self { kind, flags: AceFlags::from_bits_retain(flags), mask, sid })
     }

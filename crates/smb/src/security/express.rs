@@ -9,9 +9,10 @@
 
 use super::descriptor::{Ace, AceFlags, AceKind, Dacl, Descriptor};
 use super::identity::{Identities, Principal};
-use super::mask::Mask;
+use super::mask::BASE;
 use super::sid::Sid;
 use super::view::{Current, DEFAULT, view};
+use crate::wire::AccessMask;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use weir_core::acl::{Entry, Who};
@@ -51,16 +52,17 @@ pub enum SetDefault {
 }
 
 /// Rights that say nothing that POSIX doesn't say otherwise.
-const ANYWAY: Mask = Mask::BASE
-    .union(Mask::READ_EA)
-    .union(Mask::WRITE_EA)
-    .union(Mask::DELETE)
-    .union(Mask::DELETE_CHILD);
+const ANYWAY: AccessMask = BASE
+    .union(AccessMask::READ_EA)
+    .union(AccessMask::WRITE_EA)
+    .union(AccessMask::DELETE)
+    .union(AccessMask::DELETE_CHILD);
 /// Rights of the owner alone. The right to give the file away is in "full control", which is how
 /// people say it.
-const OWNERS: Mask = Mask::WRITE_DAC.union(Mask::WRITE_OWNER).union(Mask::WRITE_ATTRIBUTES);
+const OWNERS: AccessMask =
+    AccessMask::WRITE_DAC.union(AccessMask::WRITE_OWNER).union(AccessMask::WRITE_ATTRIBUTES);
 /// Writing, which POSIX has undivided.
-const WRITES: Mask = Mask::WRITE_DATA.union(Mask::APPEND_DATA);
+const WRITES: AccessMask = AccessMask::WRITE_DATA.union(AccessMask::APPEND_DATA);
 
 /// The changes that make `current` what `wanted` says. Parts that `wanted` doesn't have stay.
 ///
@@ -141,8 +143,8 @@ fn set_access(set: &mut SetPosix, acl: Acl, current: &Current<'_>) {
 /// The entries that decide about the object, and those that new objects in it inherit. In an order
 /// of their own, as denials have been refused.
 struct Lists {
-    access: Vec<(Sid, Mask)>,
-    default: Vec<(Sid, Mask)>,
+    access: Vec<(Sid, AccessMask)>,
+    default: Vec<(Sid, AccessMask)>,
 }
 
 impl Lists {
@@ -215,7 +217,7 @@ fn default_who(
 
 /// The list of POSIX for these entries.
 fn list(
-    entries: &[(Sid, Mask)],
+    entries: &[(Sid, AccessMask)],
     who: impl Fn(&Sid) -> Result<Option<Who>, NotExpressible>,
 ) -> Result<Acl, NotExpressible> {
     let none = Access::empty();
@@ -243,23 +245,23 @@ fn list(
 }
 
 /// The rights of POSIX that a mask is, for this class.
-fn rights(mask: Mask, who: Who) -> Result<Access, NotExpressible> {
+fn rights(mask: AccessMask, who: Who) -> Result<Access, NotExpressible> {
     let mut rights = Access::empty();
     let mut said = ANYWAY;
     if who == Who::Owner {
         said |= OWNERS;
     }
-    if mask.contains(Mask::READ_DATA) {
+    if mask.contains(AccessMask::READ_DATA) {
         rights |= Access::READ;
-        said |= Mask::READ;
+        said |= AccessMask::FILE_GENERIC_READ;
     }
     if mask.contains(WRITES) {
         rights |= Access::WRITE;
-        said |= Mask::WRITE;
+        said |= AccessMask::FILE_GENERIC_WRITE;
     }
-    if mask.contains(Mask::EXECUTE) {
+    if mask.contains(AccessMask::EXECUTE) {
         rights |= Access::EXECUTE;
-        said |= Mask::RUN;
+        said |= AccessMask::FILE_GENERIC_EXECUTE;
     }
     if said.contains(mask) { Ok(rights) } else { Err(NotExpressible) }
 }

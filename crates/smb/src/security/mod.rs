@@ -17,10 +17,10 @@ mod sid;
 mod tests;
 mod view;
 
-pub use descriptor::{Ace, AceFlags, AceKind, Dacl, Descriptor, DescriptorError, Parts};
+pub use descriptor::{Ace, AceFlags, AceKind, Dacl, Descriptor, DescriptorError};
 pub use express::{NotExpressible, SetDefault, SetPosix, posix_from};
 pub use identity::{Identities, Principal};
 pub use limits::{DESCRIPTOR_BYTES_MAX, SUB_AUTHORITIES_MAX};
-pub use mask::{Grounds, Mask, maximal_access};
+pub use mask::{Grounds, maximal_access};
 pub use sid::{NoSid, Sid};
 pub use view::{Current, view};

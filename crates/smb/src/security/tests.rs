@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::security::sid::tests::{ADMINISTRATORS, nfs_mode, sid};
+use crate::wire::{AccessMask, SecurityInformation};
 use proptest::prelude::*;
 use std::vec::Vec;
 use weir_core::acl::{Entry, Who};
@@ -56,7 +57,7 @@ fn group() -> Sid {
 }
 
 fn allow(sid: Sid, mask: u32) -> Ace {
-    let mask = Mask::from_bits_retain(mask);
+    let mask = AccessMask::from_bits_retain(mask);
     Ace { kind: AceKind::Allow, flags: AceFlags::empty(), mask, sid }
 }
 
@@ -163,7 +164,7 @@ fn a_descriptor_is_laid_out_as_specified() {
     ];
     assert_eq!(out, expected);
     assert_eq!(Descriptor::decode(&out[1..]), Ok(descriptor.clone()));
-    let parts = Parts::OWNER | Parts::GROUP;
+    let parts = SecurityInformation::OWNER | SecurityInformation::GROUP;
     let owner = Descriptor { dacl: Dacl::Absent, ..descriptor.clone() };
     assert_eq!(descriptor.restricted(parts), owner);
 }
@@ -405,7 +406,7 @@ proptest! {
         let ace = |(allow, flags, mask, sid)| Ace {
             kind: if allow { AceKind::Allow } else { AceKind::Deny },
             flags: AceFlags::from_bits_retain(flags),
-            mask: Mask::from_bits_retain(mask),
+            mask: AccessMask::from_bits_retain(mask),
             sid,
         };
         let dacl = entries.map_or(Dacl::Null, |entries| Dacl::List(entries.into_iter().map(ace).collect()));

@@ -2,8 +2,9 @@
 
 use super::descriptor::{Ace, AceFlags, AceKind, Dacl, Descriptor};
 use super::identity::Identities;
-use super::mask::Mask;
+use super::mask::{OWNER, of_rights};
 use super::sid::Sid;
+use crate::wire::AccessMask;
 use alloc::vec::Vec;
 use weir_core::acl::{Entry, Who};
 use weir_core::{Access, Acl, Attr, FileKind};
@@ -74,10 +75,10 @@ fn mask_of(acl: &Acl) -> Access {
     mask.map_or(Access::all(), |entry| entry.rights)
 }
 
-fn granted(entry: &Entry, mask: Access, directory: bool) -> Mask {
+fn granted(entry: &Entry, mask: Access, directory: bool) -> AccessMask {
     match entry.who {
-        Who::Owner => Mask::of_rights(entry.rights, directory) | Mask::OWNER,
-        Who::Others => Mask::of_rights(entry.rights, directory),
-        _ => Mask::of_rights(entry.rights & mask, directory),
+        Who::Owner => of_rights(entry.rights, directory) | OWNER,
+        Who::Others => of_rights(entry.rights, directory),
+        _ => of_rights(entry.rights & mask, directory),
     }
 }

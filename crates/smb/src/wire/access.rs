@@ -3,8 +3,9 @@
 use super::codec::bits;
 
 bits! {
-    /// The rights to an object (MS-SMB2 §2.2.13.1). The lowest bits have one name for files and
-    /// pipes and another for directories.
+    /// The rights to an object (MS-SMB2 §2.2.13.1, MS-DTYP §2.4.3). The lowest bits have one name
+    /// for files and pipes and another for directories.
+    #[derive(PartialOrd, Ord)]
     pub struct AccessMask: u32 {
         /// Read a file's data.
         const READ_DATA = 0x0000_0001;
@@ -64,5 +65,65 @@ bits! {
         const WRITE = 2;
         /// To remove or rename.
         const DELETE = 4;
+    }
+}
+
+impl AccessMask {
+    /// FILE_GENERIC_READ: the rights that [`AccessMask::GENERIC_READ`] stands for.
+    pub const FILE_GENERIC_READ: Self = Self::READ_DATA
+        .union(Self::READ_EA)
+        .union(Self::READ_ATTRIBUTES)
+        .union(Self::READ_CONTROL)
+        .union(Self::SYNCHRONIZE);
+    /// FILE_GENERIC_WRITE: the rights that [`AccessMask::GENERIC_WRITE`] stands for.
+    pub const FILE_GENERIC_WRITE: Self = Self::WRITE_DATA
+        .union(Self::APPEND_DATA)
+        .union(Self::WRITE_EA)
+        .union(Self::WRITE_ATTRIBUTES)
+        .union(Self::READ_CONTROL)
+        .union(Self::SYNCHRONIZE);
+    /// FILE_GENERIC_EXECUTE: the rights that [`AccessMask::GENERIC_EXECUTE`] stands for.
+    pub const FILE_GENERIC_EXECUTE: Self = Self::EXECUTE
+        .union(Self::READ_ATTRIBUTES)
+        .union(Self::READ_CONTROL)
+        .union(Self::SYNCHRONIZE);
+    /// FILE_ALL_ACCESS: the rights that [`AccessMask::GENERIC_ALL`] stands for.
+    pub const FILE_ALL_ACCESS: Self = Self::from_bits_retain(0x001f_01ff);
+
+    /// The mask with its generic rights as specific ones (MS-SMB2 §3.3.5.9).
+    #[must_use]
+    pub const fn specific(self) -> Self {
+        let mut mask = self;
+        let generic = [
+            (Self::GENERIC_ALL, Self::FILE_ALL_ACCESS),
+            (Self::GENERIC_EXECUTE, Self::FILE_GENERIC_EXECUTE),
+            (Self::GENERIC_WRITE, Self::FILE_GENERIC_WRITE),
+            (Self::GENERIC_READ, Self::FILE_GENERIC_READ),
+        ];
+        let mut rest: &[(Self, Self)] = &generic;
+        while let [(generic, specific), after @ ..] = rest {
+            if mask.contains(*generic) {
+                mask = mask.difference(*generic).union(*specific);
+            }
+            rest = after;
+        }
+        mask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generic_rights_stand_for_those_of_the_specification() {
+        let specific = |mask: AccessMask| mask.specific().bits();
+        assert_eq!(specific(AccessMask::GENERIC_READ), 0x0012_0089);
+        assert_eq!(specific(AccessMask::GENERIC_WRITE), 0x0012_0116);
+        assert_eq!(specific(AccessMask::GENERIC_EXECUTE), 0x0012_00A0);
+        assert_eq!(specific(AccessMask::GENERIC_ALL), 0x001F_01FF);
+        assert_eq!(specific(AccessMask::GENERIC_READ | AccessMask::DELETE), 0x0013_0089);
+        assert_eq!(specific(AccessMask::GENERIC_WRITE | AccessMask::GENERIC_EXECUTE), 0x0012_01B6);
+        assert_eq!(specific(AccessMask::MAXIMUM_ALLOWED), 0x0200_0000);
     }
 }

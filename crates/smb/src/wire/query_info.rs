@@ -22,7 +22,8 @@ named! {
 }
 
 bits! {
-    /// The parts of a security descriptor, in QUERY_INFO and SET_INFO.
+    /// The parts of a security descriptor, in QUERY_INFO and SET_INFO (MS-SMB2 §2.2.37,
+    /// §2.2.39; MS-DTYP §2.4.7).
     pub struct SecurityInformation: u32 {
         /// The owner.
         const OWNER = 0x0000_0001;

@@ -9,9 +9,9 @@ use weir_smb::fscc::{
     Chunk, CopyResult, DirectoryClass, Disposition, FileClass, FileInfo, Listing, NtTime, OpenInfo,
     Range, SetBasic, SetInfo, Target, TimeChange, encode_ranges, encode_resume_key,
 };
-use weir_smb::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Mask, Sid};
+use weir_smb::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Sid};
 use weir_smb::wire::samples::{self, hex};
-use weir_smb::wire::{FileAttributes, HEADER_BYTES};
+use weir_smb::wire::{AccessMask, FileAttributes, HEADER_BYTES};
 
 /// Saves the bytes of a kind.
 pub(super) fn kind(kind: &str, name: &str, bytes: &[u8]) -> Result<()> {
@@ -103,7 +103,8 @@ fn file() -> FileInfo {
 
 fn shown() -> Result<()> {
     let name = utf16("d\\f");
-    let open = OpenInfo { access: 0x12_0089, name: &name, ..OpenInfo::default() };
+    let access = AccessMask::FILE_GENERIC_READ;
+    let open = OpenInfo { access, name: &name, ..OpenInfo::default() };
     for number in [4, 5, 34, 18] {
         let class = FileClass::from_wire(number).expect("a class");
         let mut bytes = vec![number];
@@ -166,7 +167,7 @@ fn descriptors() -> Result<()> {
     let allow = |sid, mask, flags| Ace {
         kind: AceKind::Allow,
         flags: AceFlags::from_bits_retain(flags),
-        mask: Mask::from_bits_retain(mask),
+        mask: AccessMask::from_bits_retain(mask),
         sid,
     };
     let user = Sid::domain([1, 2, 3]).member(1007).expect("a short one");

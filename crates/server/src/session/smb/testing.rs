@@ -252,7 +252,7 @@ impl Ask {
         let request = CreateRequest {
             oplock: OplockLevel::NONE,
             impersonation: ImpersonationLevel::IMPERSONATION,
-            desired_access: AccessMask::from_bits_retain(0x001f_01ff),
+            desired_access: AccessMask::FILE_ALL_ACCESS,
             attributes: FileAttributes::NORMAL,
             share_access: ShareAccess::READ | ShareAccess::WRITE | ShareAccess::DELETE,
             disposition: CreateDisposition::OpenIf,

@@ -26,9 +26,6 @@ const CLOSES_TURN_MAX: usize = 256;
 /// The share of named pipes, as clients name it.
 const PIPES: &str = "IPC$";
 
-/// All access to a file (MS-SMB2 §2.2.13.1.1, FILE_ALL_ACCESS).
-const ALL: AccessMask = AccessMask::from_bits_retain(0x001f_01ff);
-
 /// The access that changes something.
 const WRITES: AccessMask = AccessMask::WRITE_DATA
     .union(AccessMask::APPEND_DATA)
@@ -85,8 +82,8 @@ impl Rights {
                 volume: config.id,
                 name: config.name.clone(),
                 maximal: match access {
-                    Access::ReadWrite => ALL,
-                    Access::ReadOnly => ALL.difference(WRITES),
+                    Access::ReadWrite => AccessMask::FILE_ALL_ACCESS,
+                    Access::ReadOnly => AccessMask::FILE_ALL_ACCESS.difference(WRITES),
                 },
                 access_based_enumeration: config.smb.abe,
             };
@@ -153,7 +150,7 @@ pub(super) fn connect(
             share_type: ShareType::PIPE,
             share_flags: ShareFlags::NO_CACHING,
             capabilities: ShareCapabilities::empty(),
-            maximal_access: ALL,
+            maximal_access: AccessMask::FILE_ALL_ACCESS,
         };
         (Tree::Pipes, response)
     } else {
@@ -299,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_share_for_readers_leaves_no_access_that_changes_anything() {
-        let left = ALL.difference(WRITES);
+        let left = AccessMask::FILE_ALL_ACCESS.difference(WRITES);
         assert!(
             left.contains(AccessMask::READ_DATA | AccessMask::EXECUTE | AccessMask::READ_CONTROL)
         );

@@ -5,7 +5,7 @@ use super::request::Ask;
 use super::{Opened, Reserved, Stop, keep};
 use crate::host::{Host, ObjectOf};
 use crate::open::Place;
-use crate::ops::access::{self, ALL};
+use crate::ops::access;
 use crate::ops::descriptor;
 use crate::ops::error::status;
 use crate::ops::stable::write_through;
@@ -36,7 +36,9 @@ pub(super) async fn make<H: Host>(
     }
     may_be(ask, kind)?;
     // As open(2) has it, the open that makes an object has all that it asks for, whatever the mode.
-    let granted = ask.desired.grant(ALL & host.share().maximal, AccessMask::empty())?;
+    let granted = ask
+        .desired
+        .grant(AccessMask::FILE_ALL_ACCESS & host.share().maximal, AccessMask::empty())?;
     let object = add(host, &at, kind, &ask.contexts).await?;
     let key = host.store().key(&object);
     let mode = OpenMode { access: access::sharing(granted), share: ask.share };

@@ -3,7 +3,6 @@
 use super::create;
 use crate::host::{Host, RangeLock, Share};
 use crate::limits::CREATE_TRIES_MAX;
-use crate::ops::access::ALL;
 use crate::ops::close::close;
 use crate::ops::testing::{Reply, TestHost, TestServer, wire_path};
 use crate::security::Descriptor;
@@ -22,6 +21,8 @@ use weir_core::store::MakeKind;
 use weir_core::testing::{block_on, interrupt_after};
 use weir_core::{Access, Acl, AclKind, Credentials, DosAttributes, FsError, SetDetails, Store};
 use weir_state::{Mode, Span};
+
+const ALL: AccessMask = AccessMask::FILE_ALL_ACCESS;
 
 /// A request with everything at rest, to be changed by a test.
 struct Request<'a> {

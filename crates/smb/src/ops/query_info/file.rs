@@ -40,7 +40,7 @@ pub(super) async fn query<H: Host>(
     let (position, mode, path) =
         host.with(open, |state| (state.position, state.mode, wire_path(&state.path)));
     let info = OpenInfo {
-        access: open.granted.bits(),
+        access: open.granted,
         position,
         mode,
         name: &path,

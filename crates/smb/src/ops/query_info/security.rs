@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::le::len_u32;
 use crate::ops::Failure;
 use crate::ops::info::granted;
-use crate::security::{Current, Parts, view};
+use crate::security::{Current, view};
 use crate::wire::{AccessMask, SecurityInformation, Status};
 use alloc::vec::Vec;
 use weir_core::{Acl, AclKind, Attr, FileKind, FsResult, Store};
@@ -31,9 +31,9 @@ pub(super) async fn query<H: Host>(
     let (attr, acl, default) = lists(host.store(), &open.object).await?;
     let current = Current { attr: &attr, acl: acl.as_ref(), default: default.as_ref() };
     let parts = if asked.contains(SecurityInformation::BACKUP) {
-        Parts::all()
+        SecurityInformation::all()
     } else {
-        Parts::from_bits_truncate(asked.bits())
+        asked
     };
     let start = out.len();
     let descriptor = view(&current, host.identities()).restricted(parts);

@@ -70,7 +70,7 @@ fn a_file_shows_its_values_and_its_open_s() {
     let (_, attr) = server.object("dir/Größe");
     assert_eq!((info.size, info.allocated, info.index), (10, 4096, attr.fileid));
     assert_eq!((info.attributes, info.links), (FileAttributes::ARCHIVE, 1));
-    assert_eq!((open.access, open.position, open.mode), (access.bits(), 77, 2));
+    assert_eq!((open.access, open.position, open.mode), (access, 77, 2));
     assert_eq!(open.name, wire_path("dir/Größe"));
     let name = bytes(&of_file(&ann, file, 48, 1000));
     assert_eq!(name[4..], wire_path("dir/Größe"));

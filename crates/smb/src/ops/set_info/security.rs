@@ -7,7 +7,7 @@
 use crate::host::Host;
 use crate::ops::info::granted;
 use crate::ops::{Failure, descriptor};
-use crate::security::{Descriptor, DescriptorError, Parts};
+use crate::security::{Descriptor, DescriptorError};
 use crate::wire::{AccessMask, SecurityInformation, Status};
 
 pub(super) async fn set<H: Host>(
@@ -21,7 +21,7 @@ pub(super) async fn set<H: Host>(
         DescriptorError::Malformed | DescriptorError::TooLong => Status::INVALID_SECURITY_DESCR,
         DescriptorError::Unsupported => Status::ACCESS_DENIED,
     })?;
-    let wanted = wanted.restricted(Parts::from_bits_truncate(asked.bits()));
+    let wanted = wanted.restricted(asked);
     descriptor::set(host, &open.object, &wanted, &host.user().credentials).await?;
     Ok(())
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::fscc::{Disposition, NtTime, SetBasic, SetInfo, Target, TimeChange};
 use crate::host::{RangeLock, Volume};
 use crate::ops::testing::{Reply, TestHost, TestServer, wire_path};
-use crate::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Mask, Sid};
+use crate::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Sid};
 use crate::wire::{
     Command, CreateOptions, FileAttributes, FileId, Payload, SecurityInformation as Parts,
 };
@@ -471,20 +471,20 @@ fn a_descriptor_becomes_a_mode() {
     let file = ann.open("d/f", AccessMask::WRITE_DAC);
     let domain = Sid::domain([1, 2, 3]);
     let allow = |sid, mask| Ace { kind: AceKind::Allow, flags: AceFlags::empty(), mask, sid };
-    let owner = allow(domain.member(1007).unwrap(), Mask::ALL);
+    let owner = allow(domain.member(1007).unwrap(), AccessMask::FILE_ALL_ACCESS);
     let apply = |file, parts, descriptor: &Descriptor| {
         let mut bytes = Vec::new();
         descriptor.encode(&mut bytes).unwrap();
         send(&ann, file, (InfoType::SECURITY, 0), parts, &bytes).status()
     };
     let list = |entries| Descriptor { dacl: Dacl::List(entries), ..Descriptor::default() };
-    let wanted = list(vec![owner, allow(Sid::EVERYONE, Mask::READ)]);
+    let wanted = list(vec![owner, allow(Sid::EVERYONE, AccessMask::FILE_GENERIC_READ)]);
     assert_eq!(apply(file, Parts::DACL, &wanted), Status::SUCCESS);
     assert_eq!(server.object("d/f").1.mode & 0o777, 0o744);
     let closed = list(vec![owner]);
     assert_eq!(apply(file, Parts::DACL, &closed), Status::SUCCESS);
     assert_eq!(server.object("d/f").1.mode & 0o777, 0o700);
-    let deny = Ace { kind: AceKind::Deny, ..allow(Sid::EVERYONE, Mask::WRITE_DATA) };
+    let deny = Ace { kind: AceKind::Deny, ..allow(Sid::EVERYONE, AccessMask::WRITE_DATA) };
     assert_eq!(apply(file, Parts::DACL, &list(vec![deny, owner])), Status::ACCESS_DENIED);
     let parts = [Parts::OWNER, Parts::GROUP, Parts::SACL, Parts::BACKUP];
     for part in parts {
