@@ -75,14 +75,13 @@ impl<'a> Answer<'a> {
     pub fn data(&self) -> Result<ReadData<'a>, WireError> {
         let body = self.message.get(HEADER_BYTES..).unwrap_or_default();
         let mut body = Reader::new(body);
-        let short = |_| WireError::Truncated { needed: 16, left: 0 };
-        let found = body.u16().map_err(short)?;
+        let found = body.u16()?;
         if found != READ {
             return Err(WireError::StructureSize { expected: READ, found });
         }
-        let offset = usize::from(body.u8().map_err(short)?);
-        body.u8().map_err(short)?;
-        let length = body.u32().map_err(short)?;
+        let offset = usize::from(body.u8()?);
+        body.u8()?;
+        let length = body.u32()?;
         let len = length as usize;
         let end = offset.saturating_add(len);
         let fixed = HEADER_BYTES.saturating_add(16);

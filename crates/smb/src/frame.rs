@@ -5,7 +5,7 @@
 //! single one (nearly all are) is never copied. Not here: bodies, and what is signed or sealed.
 
 use crate::crypto::{Crypto, CryptoError, SealKeys, SigningKey, TRANSFORM_BYTES};
-use crate::le::{align, len_u32, patch};
+use crate::le::{align, length, patch};
 use crate::wire::{HEADER_BYTES, Header, HeaderFlags, Status, TreeOrAsync};
 use alloc::vec::Vec;
 
@@ -88,7 +88,7 @@ pub fn finish<C: Crypto>(
             align(&mut frame, at, ALIGNMENT);
         }
         if !is_last {
-            let next = len_u32(frame.len().saturating_sub(at));
+            let next = length::<u32>(frame.len().saturating_sub(at));
             patch(&mut frame, at.saturating_add(NEXT_COMMAND_AT), &next.to_le_bytes());
         }
         if let Some(key) = key.filter(|_| seal.is_none()) {
@@ -99,7 +99,7 @@ pub fn finish<C: Crypto>(
         keys.seal(session, frame.get_mut(PREFIX_BYTES..).unwrap_or(&mut []))?;
     }
     // The first of the four bytes is zero, the others are the length (MS-SMB2 §2.1).
-    let length = len_u32(frame.len().saturating_sub(PREFIX_BYTES));
+    let length = length::<u32>(frame.len().saturating_sub(PREFIX_BYTES));
     patch(&mut frame, 0, &length.to_be_bytes());
     Ok(frame)
 }

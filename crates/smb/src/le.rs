@@ -4,8 +4,13 @@ use alloc::vec::Vec;
 
 /// The input ends within a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("input ends early")]
-pub struct Truncated;
+#[error("input ends early: {needed} bytes needed, {left} left")]
+pub struct Truncated {
+    /// Bytes of the value.
+    pub needed: usize,
+    /// Bytes of the input that are not read yet.
+    pub left: usize,
+}
 
 /// A cursor over input. Every method takes its bytes from the front or fails without allocating;
 /// after a failure nothing has been taken.
@@ -35,7 +40,7 @@ impl<'a> Reader<'a> {
     /// [`Truncated`].
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
-        let (head, rest) = self.rest.split_first_chunk().ok_or(Truncated)?;
+        let (head, rest) = self.rest.split_first_chunk().ok_or(self.truncated(N))?;
         self.rest = rest;
         Ok(*head)
     }
@@ -46,7 +51,7 @@ impl<'a> Reader<'a> {
     /// [`Truncated`].
     #[inline]
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Truncated> {
-        let (head, rest) = self.rest.split_at_checked(len).ok_or(Truncated)?;
+        let (head, rest) = self.rest.split_at_checked(len).ok_or(self.truncated(len))?;
         self.rest = rest;
         Ok(head)
     }
@@ -57,7 +62,12 @@ impl<'a> Reader<'a> {
     /// [`Truncated`].
     #[inline]
     pub fn bytes_u32(&mut self, len: u32) -> Result<&'a [u8], Truncated> {
-        self.bytes(usize::try_from(len).map_err(|_| Truncated)?)
+        self.bytes(usize::try_from(len).unwrap_or(usize::MAX))
+    }
+
+    #[inline]
+    const fn truncated(&self, needed: usize) -> Truncated {
+        Truncated { needed, left: self.rest.len() }
     }
 
     /// One byte.
@@ -105,7 +115,7 @@ macro_rules! put {
 }
 pub(crate) use put;
 
-/// Puts `bytes` over those of `out` at `at`, all of which are there already.
+/// Replaces the bytes of `out` at `at`, all of which were appended before, by `bytes`.
 pub fn patch(out: &mut [u8], at: usize, bytes: &[u8]) {
     let there = out.get_mut(at..).and_then(|tail| tail.get_mut(..bytes.len()));
     debug_assert!(there.is_some(), "a patch lies within what was written");
@@ -114,17 +124,56 @@ pub fn patch(out: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Appends zeros until what follows `start` has a length that is a multiple of `step`, a power of
-/// two.
+/// Appends zeros until the number of bytes from `start` on is a multiple of `step`, which is not 0.
 pub fn align(out: &mut Vec<u8>, start: usize, step: usize) {
     let written = out.len().saturating_sub(start);
     out.resize(start.saturating_add(written.next_multiple_of(step)), 0);
 }
 
-/// A length as 32 bits. Longer ones do not come up: every buffer here is bounded far below.
+/// `len` as a field of type `T`. Every buffer of this crate has a bound far below the largest value
+/// of its field; beyond, the largest value is encoded, which no decoder accepts.
 #[must_use]
-pub fn len_u32(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
+pub fn length<T: TryFrom<usize> + Bounded>(len: usize) -> T {
+    debug_assert!(T::try_from(len).is_ok(), "a length within its field");
+    T::try_from(len).unwrap_or(T::LARGEST)
+}
+
+/// A type of fields for lengths.
+pub trait Bounded {
+    /// The largest length.
+    const LARGEST: Self;
+}
+
+impl Bounded for u16 {
+    const LARGEST: Self = Self::MAX;
+}
+
+impl Bounded for u32 {
+    const LARGEST: Self = Self::MAX;
+}
+
+/// The `N` bytes at `at`; `None` if the input ends before.
+#[must_use]
+pub fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Sixteen bits at `at`; `None` if the input ends before.
+#[must_use]
+pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    array_at(bytes, at).map(u16::from_le_bytes)
+}
+
+/// Thirty-two bits at `at`; `None` if the input ends before.
+#[must_use]
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    array_at(bytes, at).map(u32::from_le_bytes)
+}
+
+/// Sixty-four bits at `at`; `None` if the input ends before.
+#[must_use]
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    array_at(bytes, at).map(u64::from_le_bytes)
 }
 
 #[cfg(test)]
@@ -136,10 +185,19 @@ mod tests {
         let mut input = Reader::new(&[1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(input.u8(), Ok(1));
         assert_eq!(input.u16(), Ok(0x0302));
-        assert_eq!(input.u64(), Err(Truncated));
+        assert_eq!(input.u64(), Err(Truncated { needed: 8, left: 4 }));
         assert_eq!(input.u32(), Ok(0x0706_0504));
-        assert_eq!(input.bytes(1), Err(Truncated));
+        assert_eq!(input.bytes(1), Err(Truncated { needed: 1, left: 0 }));
         assert_eq!(input.bytes_u32(0), Ok(&[][..]));
+    }
+
+    #[test]
+    fn numbers_are_read_at_an_offset_or_not_at_all() {
+        let input = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        assert_eq!((u16_at(&input, 7), u16_at(&input, 8)), (Some(0x0908), None));
+        assert_eq!((u32_at(&input, 5), u32_at(&input, 6)), (Some(0x0908_0706), None));
+        assert_eq!((u64_at(&input, 1), u64_at(&input, 2)), (Some(0x0908_0706_0504_0302), None));
+        assert_eq!(array_at::<1>(&input, usize::MAX), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::nonce::Nonces;
 use super::{Aead as _, AesKey, Crypto, CryptoError, NoRandom};
+use crate::le::{array_at, u16_at, u32_at, u64_at};
 
 /// A cipher of sealed messages (MS-SMB2 §2.2.3.1.2). The values are those of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,15 +83,15 @@ impl Transform {
         let (header, message) =
             frame.split_first_chunk::<TRANSFORM_BYTES>().ok_or(CryptoError::BadTransform)?;
         let (_, aad) = header.split_last_chunk::<AAD_BYTES>().ok_or(CryptoError::BadTransform)?;
-        let size = u32::from_le_bytes(field(aad, SIZE_AT));
+        let size = u32_at(aad, SIZE_AT).and_then(|size| usize::try_from(size).ok());
         let is_sound = Self::is_at(header)
-            && u16::from_le_bytes(field(aad, FLAGS_AT)) == ENCRYPTED
-            && size != 0
-            && usize::try_from(size) == Ok(message.len());
+            && u16_at(aad, FLAGS_AT) == Some(ENCRYPTED)
+            && size == Some(message.len())
+            && !message.is_empty();
         if !is_sound {
             return Err(CryptoError::BadTransform);
         }
-        let session_id = u64::from_le_bytes(field(aad, SESSION_AT));
+        let session_id = u64_at(aad, SESSION_AT).ok_or(CryptoError::BadTransform)?;
         Ok(Self { session_id, message_bytes: message.len() })
     }
 }
@@ -217,5 +218,5 @@ fn aad(nonce: &[u8; 12], size: u32, session_id: u64) -> [u8; AAD_BYTES] {
 
 /// `N` bytes at `at`, which are there in every use here: the offsets are constants.
 fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+    array_at(bytes, at).unwrap_or([0; N])
 }

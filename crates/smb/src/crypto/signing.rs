@@ -1,7 +1,8 @@
 //! Signing and verifying messages (MS-SMB2 §3.1.4.1, §3.1.5.1).
 
-use super::header::{HEADER_BYTES, Header};
+use super::header::Header;
 use super::{Crypto, CryptoError, Gmac as _, Mac as _, Role};
+use crate::wire::HEADER_BYTES;
 
 /// An algorithm of signatures (MS-SMB2 §2.2.3.1.7). The values are those of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

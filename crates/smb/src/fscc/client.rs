@@ -7,7 +7,7 @@ use super::directory::DirectoryClass;
 use super::file::FileClass;
 use super::info::{FileInfo, InfoError, OpenInfo};
 use super::set::{Disposition, SetBasic, SetInfo, Target};
-use crate::le::{Reader, len_u32, put};
+use crate::le::{Reader, length, put};
 use crate::wire::{AccessMask, FileAttributes};
 use alloc::vec::Vec;
 
@@ -206,7 +206,7 @@ impl SetBasic {
 impl Target<'_> {
     fn encode(&self, out: &mut Vec<u8>) {
         let flags = u64::from(self.replace) | u64::from(self.posix) << 1;
-        put!(out; flags, 0u64, len_u32(self.name.len()));
+        put!(out; flags, 0u64, length::<u32>(self.name.len()));
         out.extend_from_slice(self.name);
     }
 }
@@ -241,7 +241,7 @@ pub fn decode_resume_key(bytes: &[u8]) -> Result<ResumeKey, InfoError> {
 /// Appends FSCTL_SRV_COPYCHUNK.
 pub fn encode_copy(key: &ResumeKey, chunks: &[Chunk], out: &mut Vec<u8>) {
     out.extend_from_slice(key);
-    put!(out; len_u32(chunks.len()), 0u32);
+    put!(out; length::<u32>(chunks.len()), 0u32);
     for chunk in chunks {
         put!(out; chunk.source, chunk.target, chunk.length, 0u32);
     }

@@ -3,7 +3,7 @@
 
 use super::file::times;
 use super::info::{FileInfo, whole_clusters};
-use crate::le::{align, len_u32, patch, put};
+use crate::le::{align, length, patch, put};
 use crate::names::to_wire;
 use alloc::vec::Vec;
 
@@ -89,7 +89,7 @@ impl DirectoryClass {
             times(file, out);
             put!(out; file.size, whole_clusters(file.allocated), file.attributes.shown().bits());
         }
-        let length = out.len();
+        let length_at = out.len();
         put!(out; 0u32);
         // Where there is a reparse point, its kind is in the place of the extended attributes.
         let ea_or_tag = if file.reparse_tag == 0 { file.ea_size } else { file.reparse_tag };
@@ -121,7 +121,7 @@ impl DirectoryClass {
                 put!(out; 0u16, file.index);
             }
         }
-        length
+        length_at
     }
 }
 
@@ -154,17 +154,17 @@ impl Listing {
         let before = out.len();
         align(out, self.start, 8);
         let entry = out.len();
-        let length = self.class.encode(file, out);
+        let length_at = self.class.encode(file, out);
         let name_start = out.len();
         to_wire(name, out);
         if out.len().saturating_sub(self.start) > self.max {
             out.truncate(before);
             return false;
         }
-        let name_bytes = len_u32(out.len().saturating_sub(name_start));
-        patch(out, length, &name_bytes.to_le_bytes());
+        let name_bytes = length::<u32>(out.len().saturating_sub(name_start));
+        patch(out, length_at, &name_bytes.to_le_bytes());
         if let Some(last) = self.last.replace(entry) {
-            patch(out, last, &len_u32(entry.saturating_sub(last)).to_le_bytes());
+            patch(out, last, &length::<u32>(entry.saturating_sub(last)).to_le_bytes());
         }
         true
     }

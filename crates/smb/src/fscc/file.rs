@@ -1,7 +1,7 @@
 //! Information classes of an open file that a query answers (MS-FSCC §2.4).
 
 use super::info::{FileInfo, OpenInfo, whole_clusters};
-use crate::le::{len_u32, put};
+use crate::le::{length, put};
 use alloc::vec::Vec;
 
 /// An information class of a file that a query may ask for. Missing are those that answer nothing
@@ -108,7 +108,7 @@ impl FileClass {
             }
             Self::AttributeTag => put!(out; file.attributes.shown().bits(), file.reparse_tag),
             Self::NormalizedName => {
-                put!(out; len_u32(open.name.len()));
+                put!(out; length::<u32>(open.name.len()));
                 out.extend_from_slice(open.name);
             }
             Self::Id => put!(out; open.volume, file.index, 0u64),
@@ -135,12 +135,12 @@ fn all(file: &FileInfo, open: &OpenInfo<'_>, out: &mut Vec<u8>) {
     basic(file, out);
     standard(file, out);
     put!(out; file.index, file.ea_size, open.access.bits(), open.position, open.mode, 0u32);
-    put!(out; len_u32(open.name.len().saturating_add(2)), u16::from(b'\\'));
+    put!(out; length::<u32>(open.name.len().saturating_add(2)), u16::from(b'\\'));
     out.extend_from_slice(open.name);
 }
 
 fn stream(file: &FileInfo, out: &mut Vec<u8>) {
-    let name_bytes = len_u32(DATA_STREAM.len().saturating_mul(2));
+    let name_bytes = length::<u32>(DATA_STREAM.len().saturating_mul(2));
     put!(out; 0u32, name_bytes, file.size, whole_clusters(file.allocated));
     for unit in DATA_STREAM.encode_utf16() {
         put!(out; unit);

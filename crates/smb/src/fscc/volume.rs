@@ -2,7 +2,7 @@
 
 use super::NtTime;
 use super::info::CLUSTER_BYTES;
-use crate::le::{len_u32, patch, put};
+use crate::le::{length, patch, put};
 use alloc::vec::Vec;
 
 bitflags::bitflags! {
@@ -132,18 +132,18 @@ impl VolumeClass {
         match self {
             Self::Volume => {
                 put!(out; volume.created.0, volume.serial);
-                let length = out.len();
+                let length_at = out.len();
                 // The length of the label; supports objects; reserved.
                 put!(out; 0u32, 0u8, 0u8);
-                text(volume.label, length, out);
+                text(volume.label, length_at, out);
             }
             Self::Size => put!(out; total, available, CLUSTER_SECTORS, SECTOR_BYTES),
             Self::Device => put!(out; DISK, MOUNTED),
             Self::Attribute => {
-                put!(out; volume.attributes.bits(), len_u32(crate::names::NAME_UNITS_MAX));
-                let length = out.len();
+                put!(out; volume.attributes.bits(), length::<u32>(crate::names::NAME_UNITS_MAX));
+                let length_at = out.len();
                 put!(out; 0u32);
-                text(volume.kind, length, out);
+                text(volume.kind, length_at, out);
             }
             Self::Control => put!(out; 0u64, 0u64, 0u64, NO_QUOTA, NO_QUOTA, 0u32, 0u32),
             Self::FullSize => {
@@ -162,12 +162,12 @@ impl VolumeClass {
     }
 }
 
-/// Appends `text` as UTF-16, and puts its length in bytes at `length`.
-fn text(text: &str, length: usize, out: &mut Vec<u8>) {
+/// Appends `text` as UTF-16, and puts its length in bytes at `length_at`.
+fn text(text: &str, length_at: usize, out: &mut Vec<u8>) {
     let start = out.len();
     for unit in text.encode_utf16() {
         put!(out; unit);
     }
-    let bytes = len_u32(out.len().saturating_sub(start));
-    patch(out, length, &bytes.to_le_bytes());
+    let bytes = length::<u32>(out.len().saturating_sub(start));
+    patch(out, length_at, &bytes.to_le_bytes());
 }

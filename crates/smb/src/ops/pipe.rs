@@ -6,7 +6,7 @@
 use super::ioctl::without_file;
 use super::{Context, Done, Failure, Outcome};
 use crate::fscc::{FileClass, FileInfo, OpenInfo};
-use crate::le::{len_u32, put};
+use crate::le::{length, put};
 use crate::pipe::{self, Interface, Pipe};
 use crate::wire::{
     self, CloseFlags, CloseRequest, CloseResponse, Command, ControlCode, CreateAction,
@@ -144,7 +144,7 @@ fn write<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     let request = WriteRequest::decode(cx.message)?;
     let id = cx.resolve(request.file);
     give(cx, id, request.data.bytes)?;
-    WriteResponse { count: len_u32(request.data.bytes.len()) }.encode(out);
+    WriteResponse { count: length::<u32>(request.data.bytes.len()) }.encode(out);
     Ok(Done::on(id))
 }
 
@@ -202,7 +202,7 @@ fn peek(waiting: usize, max: usize, out: &mut Vec<u8>) -> Result<Status, Failure
     if max < PEEK_BYTES {
         return Err(Status::INFO_LENGTH_MISMATCH.into());
     }
-    let bytes = len_u32(waiting);
+    let bytes = length::<u32>(waiting);
     put!(out; CONNECTED, bytes, u32::from(waiting > 0), bytes);
     Ok(if waiting > 0 { Status::BUFFER_OVERFLOW } else { Status::SUCCESS })
 }
@@ -468,7 +468,7 @@ mod tests {
         let wait = |name: &str| {
             let name = utf16(name);
             let mut input = vec![0; 8];
-            put!(input; len_u32(name.len()), 0u16);
+            put!(input; length::<u32>(name.len()), 0u16);
             input.extend_from_slice(&name);
             pipes.ioctl(ControlCode::PIPE_WAIT, none, &input, 0)
         };

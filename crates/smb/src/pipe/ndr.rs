@@ -2,7 +2,7 @@
 //! the beginning of their alignment.
 
 use super::rpc::Fault;
-use crate::le::{Reader, align, len_u32, put};
+use crate::le::{Reader, align, length, put};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -81,7 +81,7 @@ impl Output {
 
     /// A string of UTF-16, with its end.
     pub(super) fn string(&mut self, text: &str) {
-        let units = len_u32(text.encode_utf16().count().saturating_add(1));
+        let units = length::<u32>(text.encode_utf16().count().saturating_add(1));
         self.u32(units);
         self.u32(0);
         self.u32(units);

@@ -3,7 +3,7 @@
 
 use super::PipeError;
 use super::limits::FRAGMENT_BYTES_MAX;
-use crate::le::{Reader, Truncated, len_u32, patch, put};
+use crate::le::{Reader, Truncated, length, patch, put};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -134,7 +134,7 @@ pub(super) fn encode_response(
         }
         let mut out = Vec::new();
         Header::begin(Kind::RESPONSE, flags, call, &mut out);
-        put!(out; len_u32(rest.len()), context, 0u16);
+        put!(out; length::<u32>(rest.len()), context, 0u16);
         out.extend_from_slice(part);
         Header::finish(&mut out);
         fragments.push_back(out);

@@ -4,7 +4,7 @@ use super::limits::SHARES_MAX;
 use super::ndr::{Input, Output, PLATFORM, VERSION, status};
 use super::rpc::Fault;
 use super::{Host, Share, ShareKind};
-use crate::le::len_u32;
+use crate::le::length;
 use alloc::vec::Vec;
 use weir_core::fold::eq_folded;
 
@@ -48,20 +48,20 @@ fn enumerate(input: &mut Input<'_>, host: &Host<'_>, out: &mut Output) -> Result
     out.u32(level);
     if known {
         out.pointer();
-        out.u32(len_u32(told.len()));
+        out.u32(length::<u32>(told.len()));
         out.pointer();
-        out.u32(len_u32(told.len()));
+        out.u32(length::<u32>(told.len()));
         told.iter().for_each(|share| fixed(level, share, out));
         told.iter().for_each(|share| strings(level, share, out));
     } else {
         out.null();
     }
-    out.u32(len_u32(left.len()));
+    out.u32(length::<u32>(left.len()));
     let more = told.len() < left.len();
     match resume {
         Some(_) => {
             out.pointer();
-            out.u32(if more { len_u32(first.saturating_add(told.len())) } else { 0 });
+            out.u32(if more { length::<u32>(first.saturating_add(told.len())) } else { 0 });
         }
         None => out.null(),
     }

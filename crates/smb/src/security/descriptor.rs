@@ -2,7 +2,7 @@
 
 use super::limits::DESCRIPTOR_BYTES_MAX;
 use super::sid::{NoSid, Sid};
-use crate::le::{Reader, Truncated, len_u32, patch, put};
+use crate::le::{Reader, Truncated, length, patch, put};
 use crate::wire::{AccessMask, SecurityInformation};
 use alloc::vec::Vec;
 
@@ -133,9 +133,9 @@ impl Descriptor {
             return Err(DescriptorError::Malformed);
         }
         let mut part = || -> Result<_, DescriptorError> {
-            let offset = usize::try_from(input.u32()?).map_err(|_| Truncated)?;
+            let offset = usize::try_from(input.u32()?).map_err(|_| DescriptorError::Malformed)?;
             let inside = offset == 0 || offset >= HEADER_BYTES;
-            let rest = bytes.get(offset..).filter(|_| inside).ok_or(Truncated)?;
+            let rest = bytes.get(offset..).filter(|_| inside).ok_or(DescriptorError::Malformed)?;
             Ok((offset != 0).then_some(Reader::new(rest)))
         };
         let (owner, group, _sacl, dacl) = (part()?, part()?, part()?, part()?);
@@ -161,7 +161,7 @@ impl Descriptor {
         };
         put!(out; 1u8, 0u8, control, 0u32, 0u32, 0u32, 0u32);
         let begin = |field: usize, out: &mut Vec<u8>| {
-            let offset = len_u32(out.len().saturating_sub(start));
+            let offset = length::<u32>(out.len().saturating_sub(start));
             patch(out, start.saturating_add(field), &offset.to_le_bytes());
         };
         for (field, sid) in [(4, self.owner), (8, self.group)] {
@@ -194,7 +194,7 @@ fn entries(input: &mut Reader<'_>) -> Result<Vec<Ace>, DescriptorError> {
         return Err(DescriptorError::Malformed);
     }
     // The size counts these eight bytes too.
-    let bytes = usize::from(bytes).checked_sub(8).ok_or(Truncated)?;
+    let bytes = usize::from(bytes).checked_sub(8).ok_or(DescriptorError::Malformed)?;
     let mut input = Reader::new(input.bytes(bytes)?);
     let least = usize::from(count).saturating_mul(ACE_HEAD_BYTES);
     if least > bytes {
@@ -206,7 +206,7 @@ fn entries(input: &mut Reader<'_>) -> Result<Vec<Ace>, DescriptorError> {
 impl Ace {
     fn decode(input: &mut Reader<'_>) -> Result<Self, DescriptorError> {
         let (kind, flags, bytes) = (input.u8()?, input.u8()?, input.u16()?);
-        let body = usize::from(bytes).checked_sub(4).ok_or(Truncated)?;
+        let body = usize::from(bytes).checked_sub(4).ok_or(DescriptorError::Malformed)?;
         let mut body = Reader::new(input.bytes(body)?);
         let kind = match kind {
             ALLOWED => AceKind::Allow,

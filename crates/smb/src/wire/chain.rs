@@ -2,8 +2,8 @@
 //! a chain of one. Not here: whether related messages make sense.
 
 use super::WireError;
-use super::codec::{align, length, patch};
 use super::header::{HEADER_BYTES, Header, NEXT_COMMAND_AT};
+use crate::le::{align, length, patch};
 use crate::limits::COMPOUND_ELEMENTS_MAX;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -104,7 +104,7 @@ impl ChainWriter {
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>, header: &Header) -> usize {
         if let Some(last) = self.last {
-            align(out, self.start);
+            align(out, self.start, 8);
             let len: u32 = length(out.len().saturating_sub(last));
             patch(out, last.saturating_add(NEXT_COMMAND_AT), &len.to_le_bytes());
         }
@@ -118,7 +118,7 @@ impl ChainWriter {
     #[inline]
     pub fn finish(self, out: &mut Vec<u8>) {
         if self.last.is_some_and(|last| last > self.start) {
-            align(out, self.start);
+            align(out, self.start, 8);
         }
     }
 }

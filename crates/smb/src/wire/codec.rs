@@ -3,6 +3,7 @@
 
 use super::WireError;
 use super::header::HEADER_BYTES;
+use crate::le::{Reader, Truncated};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -18,7 +19,7 @@ pub(super) trait Field: Sized {
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     whole: &'a [u8],
-    rest: &'a [u8],
+    rest: Reader<'a>,
     /// The first offset of variable parts.
     variable_at: usize,
 }
@@ -27,7 +28,7 @@ impl<'a> Cursor<'a> {
     /// Starts at the front of `whole`, whose variable parts begin at `variable_at`.
     #[inline]
     pub(super) const fn new(whole: &'a [u8], variable_at: usize) -> Self {
-        Self { whole, rest: whole, variable_at }
+        Self { whole, rest: Reader::new(whole), variable_at }
     }
 
     /// Starts in the body of `message`, which begins at its header, behind the structure size. That
@@ -44,7 +45,7 @@ impl<'a> Cursor<'a> {
                 Err(WireError::StructureSize { expected: structure_size, found })
             }
             _ if message.len() < variable_at => {
-                Err(WireError::Truncated { needed: variable_at, left: message.len() })
+                Err(Truncated { needed: variable_at, left: message.len() }.into())
             }
             _ => Ok(body),
         }
@@ -58,30 +59,20 @@ impl<'a> Cursor<'a> {
 
     /// The next `N` bytes.
     #[inline]
-    pub(super) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], WireError> {
-        let (head, rest) = self
-            .rest
-            .split_first_chunk()
-            .ok_or(WireError::Truncated { needed: N, left: self.rest.len() })?;
-        self.rest = rest;
-        Ok(head)
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        Ok(self.rest.array()?)
     }
 
     /// The next `len` bytes.
     #[inline]
     pub(super) fn bytes(&mut self, len: usize) -> Result<&'a [u8], WireError> {
-        let (head, rest) = self
-            .rest
-            .split_at_checked(len)
-            .ok_or(WireError::Truncated { needed: len, left: self.rest.len() })?;
-        self.rest = rest;
-        Ok(head)
+        Ok(self.rest.bytes(len)?)
     }
 
     /// The number of bytes not read yet.
     #[inline]
     pub(super) const fn left(&self) -> usize {
-        self.rest.len()
+        self.rest.rest().len()
     }
 
     /// Passes over reserved bytes, whatever their value.
@@ -156,48 +147,10 @@ impl Payload<'_> {
     }
 }
 
-/// `len` as a field of type `T`. Encoders get lengths within their fields; beyond, the largest
-/// value goes out, which no decoder accepts.
-pub(super) fn length<T: TryFrom<usize> + Bounded>(len: usize) -> T {
-    debug_assert!(T::try_from(len).is_ok(), "a length within its field");
-    T::try_from(len).unwrap_or(T::LARGEST)
-}
-
-/// A type of lengths.
-pub(super) trait Bounded {
-    /// The largest length.
-    const LARGEST: Self;
-}
-
-impl Bounded for u16 {
-    const LARGEST: Self = Self::MAX;
-}
-
-impl Bounded for u32 {
-    const LARGEST: Self = Self::MAX;
-}
-
 /// Appends `len` zeros.
 #[inline]
 pub(super) fn zeros(out: &mut Vec<u8>, len: usize) {
     out.resize(out.len().saturating_add(len), 0);
-}
-
-/// Appends zeros until the bytes since `start` are a multiple of eight.
-#[inline]
-pub(super) fn align(out: &mut Vec<u8>, start: usize) {
-    let len = out.len().saturating_sub(start);
-    zeros(out, len.wrapping_neg() & 7);
-}
-
-/// Replaces what is at `at`, which has been appended before.
-#[inline]
-pub(super) fn patch(out: &mut [u8], at: usize, bytes: &[u8]) {
-    let place = at.checked_add(bytes.len()).and_then(|end| out.get_mut(at..end));
-    debug_assert!(place.is_some(), "a patch of bytes never written");
-    if let Some(place) = place {
-        place.copy_from_slice(bytes);
-    }
 }
 
 /// The offset, from the message's header on, of what is appended next to a body that began at
@@ -213,7 +166,7 @@ macro_rules! numbers {
             impl Field for $type {
                 #[inline]
                 fn get(from: &mut Cursor<'_>) -> Result<Self, WireError> {
-                    from.array().copied().map(Self::from_le_bytes)
+                    from.array().map(Self::from_le_bytes)
                 }
 
                 #[inline]
@@ -230,7 +183,7 @@ numbers!(u8 u16 u32 u64);
 impl Field for [u8; 16] {
     #[inline]
     fn get(from: &mut Cursor<'_>) -> Result<Self, WireError> {
-        from.array().copied()
+        from.array()
     }
 
     #[inline]

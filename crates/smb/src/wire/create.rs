@@ -1,12 +1,15 @@
 //! CREATE (MS-SMB2 §2.2.13, §2.2.14). Not here: its contexts, and what it does.
 
-use super::codec::{Cursor, Field, bits, length, named, patch, zeros};
 #[cfg(any(test, feature = "client"))]
-use super::codec::{align, offset_in};
+use super::codec::offset_in;
+use super::codec::{Cursor, Field, bits, named, zeros};
 use super::{
     AccessMask, CreateContexts, FileAttributes, FileId, NetworkOpenInfo, ResponseContext,
     ShareAccess, WireError, create_context,
 };
+#[cfg(any(test, feature = "client"))]
+use crate::le::align;
+use crate::le::{length, patch};
 use alloc::vec::Vec;
 
 named! {
@@ -226,7 +229,7 @@ impl<'a> CreateRequest<'a> {
             // The variable part may not be missing.
             zeros(out, usize::from(self.name.is_empty()));
         } else {
-            align(out, body);
+            align(out, body, 8);
             let at: u32 = length(offset_in(out, body));
             patch(out, contexts_at, &at.to_le_bytes());
             let len: u32 = length(contexts.len());

@@ -1,7 +1,8 @@
 //! The contexts of CREATE (MS-SMB2 §2.2.13.2, §2.2.14.2). Not here: their meaning for an open.
 
-use super::codec::{Cursor, Field, align, bits, length, patch};
+use super::codec::{Cursor, Field, bits};
 use super::{AccessMask, Status, WireError};
+use crate::le::{align, length, patch};
 use crate::limits::{CREATE_CONTEXTS_BYTES_MAX, CREATE_CONTEXTS_MAX};
 use alloc::vec::Vec;
 
@@ -364,7 +365,7 @@ impl ContextList {
 
     fn append(&mut self, out: &mut Vec<u8>, name: &[u8], data: &[u8]) {
         if let Some(last) = self.last {
-            align(out, self.start);
+            align(out, self.start, 8);
             let next: u32 = length(out.len().saturating_sub(last));
             patch(out, last, &next.to_le_bytes());
         }
@@ -378,7 +379,7 @@ impl ContextList {
         length::<u16>(if data.is_empty() { 0 } else { data_at }).put(out);
         length::<u32>(data.len()).put(out);
         out.extend_from_slice(name);
-        align(out, at);
+        align(out, at, 8);
         out.extend_from_slice(data);
     }
 }

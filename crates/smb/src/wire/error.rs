@@ -1,18 +1,15 @@
 //! The errors in messages.
 
+use crate::le::Truncated;
+
 /// Why bytes are not the message they should be. It names the rule the peer broke. A server answers
 /// a malformed body with `STATUS_INVALID_PARAMETER`, and ends the connection for a malformed header
 /// or chain (MS-SMB2 §3.3.5.2.6, §3.3.5.2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The input ends within a value.
-    #[error("input ends early: {needed} bytes needed, {left} left")]
-    Truncated {
-        /// Bytes the value takes.
-        needed: usize,
-        /// Bytes that are there.
-        left: usize,
-    },
+    #[error(transparent)]
+    Truncated(#[from] Truncated),
     /// The first bytes name no protocol that is understood here.
     #[error("the protocol identifier is {found:02x?}")]
     Protocol {

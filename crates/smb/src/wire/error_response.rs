@@ -3,9 +3,10 @@
 
 #[cfg(any(test, feature = "client"))]
 use super::codec::Cursor;
-use super::codec::{Field, length, zeros};
+use super::codec::{Field, zeros};
 #[cfg(any(test, feature = "client"))]
 use super::{Header, Status, WireError};
+use crate::le::length;
 use alloc::vec::Vec;
 
 /// The data of a failure, besides the status in its header.

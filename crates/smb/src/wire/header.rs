@@ -37,7 +37,7 @@ impl Protocol {
     /// [`WireError::Protocol`] if it is none of these, [`WireError::Truncated`].
     #[inline]
     pub fn of(frame: &[u8]) -> Result<Self, WireError> {
-        match *Cursor::new(frame, 0).array()? {
+        match Cursor::new(frame, 0).array()? {
             SMB2 => Ok(Self::Smb2),
             [0xff, b'S', b'M', b'B'] => Ok(Self::Smb1),
             [0xfd, b'S', b'M', b'B'] => Ok(Self::Sealed),
@@ -119,7 +119,7 @@ impl Header {
     #[inline]
     pub fn decode(message: &[u8]) -> Result<Self, WireError> {
         let mut input = Cursor::new(message, 0);
-        match *input.array()? {
+        match input.array()? {
             SMB2 => {}
             found => return Err(WireError::Protocol { found }),
         }
@@ -196,6 +196,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::le::Truncated;
     use crate::wire::samples::hex;
 
     fn sync() -> (Header, Vec<u8>) {
@@ -280,6 +281,6 @@ mod tests {
         assert_eq!(Protocol::of(b"\xfdSMB"), Ok(Protocol::Sealed));
         assert_eq!(Protocol::of(b"\xfcSMB"), Ok(Protocol::Compressed));
         assert_eq!(Protocol::of(b"GET / HTTP/1.1"), Err(WireError::Protocol { found: *b"GET " }));
-        assert_eq!(Protocol::of(b"\xfeSM"), Err(WireError::Truncated { needed: 4, left: 3 }));
+        assert_eq!(Protocol::of(b"\xfeSM"), Err(Truncated { needed: 4, left: 3 }.into()));
     }
 }

@@ -1,10 +1,13 @@
 //! IOCTL (MS-SMB2 §2.2.31, §2.2.32). Not here: what the control codes carry.
 
-use super::codec::{Cursor, Payload, bits, named, patch, zeros};
 #[cfg(any(test, feature = "client"))]
-use super::codec::{Field, length};
+use super::codec::Field;
+use super::codec::{Cursor, Payload, bits, named, zeros};
 use super::header::HEADER_BYTES;
 use super::{FileId, WireError};
+#[cfg(any(test, feature = "client"))]
+use crate::le::length;
+use crate::le::patch;
 use alloc::vec::Vec;
 
 named! {

@@ -114,7 +114,7 @@ impl<'a> LockRequest<'a> {
     #[cfg(any(test, feature = "client"))]
     pub fn encode(sequence: u32, file: FileId, ranges: &[LockRange], out: &mut Vec<u8>) {
         REQUEST.put(out);
-        super::codec::length::<u16>(ranges.len()).put(out);
+        crate::le::length::<u16>(ranges.len()).put(out);
         sequence.put(out);
         file.put(out);
         for range in ranges {
@@ -126,6 +126,7 @@ impl<'a> LockRequest<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::le::Truncated;
     use crate::wire::samples::{self, hex};
 
     #[test]
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(decode(0, 1), Err(WireError::BadValue { what: "lock count", value: 0 }));
         assert_eq!(decode(2, 2), Ok(2));
         assert_eq!(decode(1, 2), Ok(1), "more bytes are ignored");
-        assert_eq!(decode(3, 2), Err(WireError::Truncated { needed: 72, left: 48 }));
+        assert_eq!(decode(3, 2), Err(Truncated { needed: 72, left: 48 }.into()));
         assert_eq!(decode(LOCK_RANGES_MAX, LOCK_RANGES_MAX), Ok(LOCK_RANGES_MAX));
         let (what, len) = ("lock ranges", LOCK_RANGES_MAX + 1);
         let error = WireError::TooLong { what, len, max: LOCK_RANGES_MAX };

@@ -2,8 +2,9 @@
 
 #[cfg(any(test, feature = "client"))]
 use super::codec::zeros;
-use super::codec::{Cursor, Field, align, bits, length, named, offset_in, patch};
+use super::codec::{Cursor, Field, bits, named, offset_in};
 use super::{NegotiateContexts, Numbers, WireError};
+use crate::le::{align, length, patch};
 use crate::limits::DIALECTS_MAX;
 use alloc::vec::Vec;
 
@@ -103,7 +104,7 @@ impl<'a> NegotiateRequest<'a> {
         zeros(out, 8);
         out.extend_from_slice(self.dialects.as_bytes());
         if self.dialects.contains(Dialect::SMB_3_1_1.0) {
-            align(out, body);
+            align(out, body, 8);
             let at: u32 = length(offset_in(out, body));
             patch(out, contexts_at, &at.to_le_bytes());
             patch(out, contexts_at.saturating_add(4), &self.contexts.count().to_le_bytes());
@@ -200,7 +201,7 @@ impl<'a> NegotiateResponse<'a> {
         0u32.put(out);
         out.extend_from_slice(self.token);
         if self.contexts.count() > 0 {
-            align(out, body);
+            align(out, body, 8);
             let at: u32 = length(offset_in(out, body));
             patch(out, contexts_at, &at.to_le_bytes());
             out.extend_from_slice(self.contexts.as_bytes());

@@ -1,7 +1,8 @@
 //! The contexts of NEGOTIATE (MS-SMB2 §2.2.3.1, §2.2.4.1). Not here: which of them are chosen.
 
 use super::WireError;
-use super::codec::{Cursor, Field, align, bits, length, named, patch};
+use super::codec::{Cursor, Field, bits, named};
+use crate::le::{align, length, patch};
 use crate::limits::{ALGORITHMS_MAX, NEGOTIATE_CONTEXTS_MAX};
 use alloc::vec::Vec;
 
@@ -263,7 +264,7 @@ impl<'a> NegotiateContexts<'a> {
         buffer.clear();
         let mut count = 0u16;
         for context in contexts {
-            align(buffer, 0);
+            align(buffer, 0, 8);
             count = count.saturating_add(1);
             context.kind().put(buffer);
             let len_at = buffer.len();

@@ -84,7 +84,7 @@ pub fn finish(out: &mut [u8], at: usize) -> Result<(), FrameError> {
     let bytes = out.len().saturating_sub(at).saturating_sub(PREFIX_BYTES);
     match u32::try_from(bytes) {
         Ok(len) if len < 1 << 24 => {
-            super::codec::patch(out, at, &len.to_be_bytes());
+            crate::le::patch(out, at, &len.to_be_bytes());
             Ok(())
         }
         _ => Err(FrameError::TooLong { bytes }),

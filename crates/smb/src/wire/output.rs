@@ -5,8 +5,9 @@
 use super::WireError;
 #[cfg(any(test, feature = "client"))]
 use super::codec::Cursor;
-use super::codec::{patch, zeros};
+use super::codec::zeros;
 use super::header::HEADER_BYTES;
+use crate::le::patch;
 use alloc::vec::Vec;
 
 const RESPONSE: u16 = 9;

@@ -1,9 +1,11 @@
 //! QUERY_DIRECTORY (MS-SMB2 §2.2.33). The response is [`super::OutputReply`].
 
-use super::codec::{Cursor, bits};
 #[cfg(any(test, feature = "client"))]
-use super::codec::{Field, length};
+use super::codec::Field;
+use super::codec::{Cursor, bits};
 use super::{FileId, WireError};
+#[cfg(any(test, feature = "client"))]
+use crate::le::length;
 #[cfg(any(test, feature = "client"))]
 use alloc::vec::Vec;
 

@@ -1,9 +1,11 @@
 //! QUERY_INFO (MS-SMB2 §2.2.37). The response is [`super::OutputReply`].
 
-use super::codec::{Cursor, Payload, bits, named};
 #[cfg(any(test, feature = "client"))]
-use super::codec::{Field, length};
+use super::codec::Field;
+use super::codec::{Cursor, Payload, bits, named};
 use super::{FileId, WireError};
+#[cfg(any(test, feature = "client"))]
+use crate::le::length;
 #[cfg(any(test, feature = "client"))]
 use alloc::vec::Vec;
 

@@ -2,9 +2,10 @@
 
 #[cfg(any(test, feature = "client"))]
 use super::codec::Field;
-use super::codec::{Cursor, bits, named, patch, zeros};
+use super::codec::{Cursor, bits, named, zeros};
 use super::header::HEADER_BYTES;
 use super::{FileId, WireError};
+use crate::le::patch;
 use alloc::vec::Vec;
 
 bits! {

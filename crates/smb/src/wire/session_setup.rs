@@ -1,7 +1,8 @@
 //! SESSION_SETUP (MS-SMB2 §2.2.5, §2.2.6). Not here: the tokens it carries.
 
-use super::codec::{Cursor, Field, Payload, bits, length, offset_in};
+use super::codec::{Cursor, Field, Payload, bits, offset_in};
 use super::{Capabilities, SecurityMode, WireError};
+use crate::le::length;
 use alloc::vec::Vec;
 
 bits! {

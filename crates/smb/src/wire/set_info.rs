@@ -1,9 +1,11 @@
 //! SET_INFO (MS-SMB2 §2.2.39, §2.2.40).
 
-use super::codec::{Cursor, Payload, layout};
 #[cfg(any(test, feature = "client"))]
-use super::codec::{Field, length};
+use super::codec::Field;
+use super::codec::{Cursor, Payload, layout};
 use super::{FileId, InfoType, SecurityInformation, WireError};
+#[cfg(any(test, feature = "client"))]
+use crate::le::length;
 #[cfg(any(test, feature = "client"))]
 use alloc::vec::Vec;
 

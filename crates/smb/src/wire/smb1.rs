@@ -3,6 +3,7 @@
 
 use super::WireError;
 use super::codec::Cursor;
+use crate::le::Truncated;
 use crate::limits::SMB1_NEGOTIATE_BYTES_MAX;
 
 const SMB_COM_NEGOTIATE: u8 = 0x72;
@@ -29,7 +30,7 @@ impl Smb1Negotiate {
             return Err(WireError::TooLong { what: "SMB1 NEGOTIATE", len: frame.len(), max });
         }
         let mut input = Cursor::new(frame, 0);
-        match *input.array()? {
+        match input.array()? {
             [0xff, b'S', b'M', b'B'] => {}
             found => return Err(WireError::Protocol { found }),
         }
@@ -45,7 +46,7 @@ impl Smb1Negotiate {
             expect("format of a dialect", *format, |format| format == DIALECT)?;
             let mut parts = text.splitn(2, |byte| *byte == 0);
             let name = parts.next().unwrap_or_default();
-            rest = parts.next().ok_or(WireError::Truncated { needed: 1, left: 0 })?;
+            rest = parts.next().ok_or(Truncated { needed: 1, left: 0 })?;
             found.offers_smb2_any |= name == b"SMB 2.???";
         }
         Ok(found)

@@ -44,7 +44,7 @@ impl TransformHeader {
     #[inline]
     pub fn decode(frame: &[u8]) -> Result<(Self, &[u8]), WireError> {
         let mut input = Cursor::new(frame, 0);
-        match *input.array()? {
+        match input.array()? {
             SEALED => {}
             found => return Err(WireError::Protocol { found }),
         }

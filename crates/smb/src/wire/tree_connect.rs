@@ -1,9 +1,11 @@
 //! TREE_CONNECT (MS-SMB2 §2.2.9, §2.2.10). Not here: which shares there are.
 
-use super::codec::{Cursor, bits, layout, named};
 #[cfg(any(test, feature = "client"))]
-use super::codec::{Field, length};
+use super::codec::Field;
+use super::codec::{Cursor, bits, layout, named};
 use super::{AccessMask, WireError};
+#[cfg(any(test, feature = "client"))]
+use crate::le::length;
 #[cfg(any(test, feature = "client"))]
 use alloc::vec::Vec;
 

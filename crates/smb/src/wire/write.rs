@@ -2,8 +2,10 @@
 
 use super::codec::{Cursor, Payload, bits, layout};
 #[cfg(any(test, feature = "client"))]
-use super::codec::{Field, length, zeros};
+use super::codec::{Field, zeros};
 use super::{Channel, FileId, WireError};
+#[cfg(any(test, feature = "client"))]
+use crate::le::length;
 #[cfg(any(test, feature = "client"))]
 use alloc::vec::Vec;
 

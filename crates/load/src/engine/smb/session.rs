@@ -12,6 +12,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_crypto::Provider;
 use weir_smb::auth::nt_hash;
+use weir_smb::le::Truncated;
 use weir_smb::wire::netbios::{self, Step};
 use weir_smb::wire::{CreateResponse, ReadResponse, Status, WireError, WriteResponse, output};
 use weir_smb_client::{Channel, ClientError, Login, Progress, Request, Security, Setup};
@@ -169,7 +170,10 @@ impl Session {
             },
         )?;
         replies.ok_or_else(|| {
-            protocol(self.address, &ClientError::from(WireError::Truncated { needed: 1, left: 0 }))
+            protocol(
+                self.address,
+                &ClientError::from(WireError::from(Truncated { needed: 1, left: 0 })),
+            )
         })
     }
 

@@ -1,8 +1,9 @@
 //! The AUTHENTICATE message (MS-NLMP §2.2.1.3) and the NTLMv2 response in it (§2.2.2.7, §2.2.2.8).
 
-use super::{AUTHENTICATE, Flags, av, is_message, payload, u32_at};
+use super::{AUTHENTICATE, Flags, av, is_message, payload};
 use crate::auth::text::from_utf16;
 use crate::auth::{Account, Reason};
+use crate::le::u32_at;
 use crate::limits::LOGIN_NAME_UNITS_MAX;
 
 /// Offsets of the fields.

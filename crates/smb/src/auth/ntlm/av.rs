@@ -1,7 +1,7 @@
 //! Pairs of an id and a value in CHALLENGE and in the response (MS-NLMP §2.2.2.1).
 
-use super::u16_at;
 use crate::auth::Reason;
+use crate::le::{Reader, Truncated};
 use alloc::vec::Vec;
 
 pub(super) const END: u16 = 0;
@@ -23,27 +23,28 @@ pub(super) fn put(out: &mut Vec<u8>, id: u16, value: &[u8]) {
 }
 
 /// Pairs that are left to read.
-pub(super) struct Pairs<'a>(&'a [u8]);
+pub(super) struct Pairs<'a>(Reader<'a>);
 
 impl<'a> Pairs<'a> {
     pub(super) const fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
+        Self(Reader::new(bytes))
     }
 
     /// The next pair; `None` at the end that a pair marks. What follows it is padding.
     pub(super) fn next(&mut self) -> Result<Option<(u16, &'a [u8])>, Reason> {
-        self.step().ok_or(Reason::Malformed("list of NTLM's pairs"))
+        self.step().map_err(|_| Reason::Malformed("list of NTLM's pairs"))
     }
 
-    fn step(&mut self) -> Option<Option<(u16, &'a [u8])>> {
-        let id = u16_at(self.0, 0)?;
+    fn step(&mut self) -> Result<Option<(u16, &'a [u8])>, Truncated> {
+        let mut input = self.0;
+        let id = input.u16()?;
         if id == END {
-            return Some(None);
+            return Ok(None);
         }
-        let length = usize::from(u16_at(self.0, 2)?);
-        let (value, rest) = self.0.get(4..)?.split_at_checked(length)?;
-        self.0 = rest;
-        Some(Some((id, value)))
+        let length = input.u16()?;
+        let value = input.bytes(length.into())?;
+        self.0 = input;
+        Ok(Some((id, value)))
     }
 }
 

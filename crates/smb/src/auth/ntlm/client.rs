@@ -3,12 +3,12 @@
 use super::authenticate::{MIC_AT, MIC_END, PAIRS_AT};
 use super::exchange::field;
 use super::{
-    AUTHENTICATE, CHALLENGE, Flags, NEGOTIATE, SIGNATURE, Signatures, av, is_message, keys,
-    payload, u32_at,
+    AUTHENTICATE, CHALLENGE, Flags, NEGOTIATE, SIGNATURE, Signatures, av, is_message, keys, payload,
 };
 use crate::auth::text::to_utf16;
 use crate::auth::{Account, NtHash, Reason};
 use crate::crypto::Crypto;
+use crate::le::u32_at;
 use alloc::vec::Vec;
 
 /// Offsets in CHALLENGE.

@@ -1,9 +1,10 @@
 //! A login from NEGOTIATE to the decision (MS-NLMP §3.2.5.1).
 
 use super::authenticate::Authenticate;
-use super::{CHALLENGE, Flags, NEGOTIATE, SIGNATURE, ServerNames, av, is_message, keys, u32_at};
+use super::{CHALLENGE, Flags, NEGOTIATE, SIGNATURE, ServerNames, av, is_message, keys};
 use crate::auth::{Account, NtHash, Reason, Refused};
 use crate::crypto::Crypto;
+use crate::le::{array_at, u32_at};
 use crate::limits::NTLM_NEGOTIATE_BYTES_MAX;
 use alloc::vec::Vec;
 
@@ -131,8 +132,7 @@ impl Exchange {
     }
 
     fn server_challenge(&self) -> [u8; 8] {
-        let field = self.challenge.get(SERVER_CHALLENGE_AT..);
-        field.and_then(|field| field.first_chunk()).copied().unwrap_or_default()
+        array_at(&self.challenge, SERVER_CHALLENGE_AT).unwrap_or_default()
     }
 }
 

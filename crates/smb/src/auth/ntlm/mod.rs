@@ -19,6 +19,8 @@ pub use flags::Flags;
 pub use names::ServerNames;
 pub use signature::Signatures;
 
+use crate::le::{u16_at, u32_at};
+
 /// The signature that every message begins with.
 pub(super) const SIGNATURE: &[u8; 8] = b"NTLMSSP\0";
 /// Types of messages.
@@ -29,14 +31,6 @@ const AUTHENTICATE: u32 = 3;
 /// Is it a message of `kind`?
 pub(super) fn is_message(bytes: &[u8], kind: u32) -> bool {
     bytes.strip_prefix(SIGNATURE).is_some_and(|rest| rest.starts_with(&kind.to_le_bytes()))
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().copied().map(u16::from_le_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
 }
 
 /// The bytes of the payload to which the field at `at` points: a length, a length again and an

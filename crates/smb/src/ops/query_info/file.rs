@@ -3,7 +3,7 @@
 use super::{cut, fits};
 use crate::fscc::{FileClass, OpenInfo};
 use crate::host::Host;
-use crate::le::{len_u32, put};
+use crate::le::{length, put};
 use crate::names::to_wire;
 use crate::open::Open;
 use crate::ops::Failure;
@@ -64,7 +64,7 @@ fn alternate_name<H: Host>(
     let mut wire = Vec::new();
     to_wire(&name, &mut wire);
     let start = out.len();
-    put!(out; len_u32(wire.len()));
+    put!(out; length::<u32>(wire.len()));
     out.extend_from_slice(&wire);
     Ok(cut(start, max, out))
 }

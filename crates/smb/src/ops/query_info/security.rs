@@ -2,7 +2,7 @@
 //! and access control list.
 
 use crate::host::Host;
-use crate::le::len_u32;
+use crate::le::length;
 use crate::ops::Failure;
 use crate::ops::info::granted;
 use crate::security::{Current, view};
@@ -40,7 +40,7 @@ pub(super) async fn query<H: Host>(
     descriptor.encode(out).map_err(|_| Status::INVALID_SECURITY_DESCR)?;
     let needed = out.len().saturating_sub(start);
     if needed > max {
-        let data = len_u32(needed).to_le_bytes().to_vec();
+        let data = length::<u32>(needed).to_le_bytes().to_vec();
         return Err(Failure { status: Status::BUFFER_TOO_SMALL, data });
     }
     Ok(())
