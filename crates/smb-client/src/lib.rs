@@ -27,5 +27,5 @@ mod tests;
 pub use answer::{Answer, ReadData};
 pub use channel::{Channel, Sizes};
 pub use error::{ClientError, SetupError};
-pub use request::{Data, Open, Request, Write, utf16};
+pub use request::{Data, Open, Request, Write};
 pub use setup::{Login, Progress, Security, Setup};

@@ -11,12 +11,6 @@ use weir_smb::wire::{
     WriteFlags, WriteRequest, charge_for,
 };
 
-/// `text` as names go over the wire.
-#[must_use]
-pub fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-}
-
 /// The data of a WRITE: `here` goes into the message, and so many bytes follow the frame, from the
 /// caller's own memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -247,6 +241,7 @@ const fn part(bytes: &[u8]) -> Payload<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_smb::utf16::to_utf16;
     use weir_smb::wire::{HEADER_BYTES, Header};
 
     fn message(request: &Request<'_>) -> Vec<u8> {
@@ -272,7 +267,7 @@ mod tests {
 
     #[test]
     fn an_open_asks_for_no_caching_and_shares_everything() {
-        let name = utf16("dir\\ä");
+        let name = to_utf16("dir\\ä");
         let open = Open {
             name: &name,
             access: AccessMask::READ_DATA,

@@ -3,7 +3,7 @@
 
 use crate::channel::{Channel, Protection, finish};
 use crate::negotiate::{self, Agreed};
-use crate::request::{Request, utf16};
+use crate::request::Request;
 use crate::window::{Ticket, Window};
 use crate::{ClientError, SetupError};
 use alloc::boxed::Box;
@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use weir_smb::auth::{Account, Initiator, NtHash, Proven};
 use weir_smb::crypto::{Crypto, Derivation, Preauth, Role};
+use weir_smb::utf16::to_utf16;
 use weir_smb::wire::netbios::PREFIX_BYTES;
 use weir_smb::wire::{
     Capabilities, Command, Header, HeaderFlags, Payload, SessionFlags, SessionSetupFlags,
@@ -267,7 +268,7 @@ impl<C: Crypto + Clone> Setup<C> {
             sizes: agreed.sizes,
         };
         let path = ["\\\\", &self.login.server, "\\", &self.login.share].concat();
-        channel.queue(out, 0, &[Request::TreeConnect(&utf16(&path))])?;
+        channel.queue(out, 0, &[Request::TreeConnect(&to_utf16(&path))])?;
         Ok(Stage::Tree(channel))
     }
 }

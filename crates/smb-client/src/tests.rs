@@ -2,7 +2,7 @@
 //! break a rule.
 
 use crate::{
-    Channel, ClientError, Data, Login, Progress, Request, Security, Setup, SetupError, Write, utf16,
+    Channel, ClientError, Data, Login, Progress, Request, Security, Setup, SetupError, Write,
 };
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,6 +12,7 @@ use weir_smb::auth::{Acceptor, Next, NtHash, nt_hash};
 use weir_smb::crypto::{
     Cipher, Derivation, Preauth, Role, SealKeys, SigningAlgorithm, SigningKey, TRANSFORM_BYTES,
 };
+use weir_smb::utf16::to_utf16;
 use weir_smb::wire::netbios::{self, Step};
 use weir_smb::wire::*;
 
@@ -79,7 +80,7 @@ impl Server {
             Command::SessionSetup => self.session_setup(&header, &message),
             Command::TreeConnect => {
                 let request = TreeConnectRequest::decode(&message).unwrap();
-                assert_eq!(request.path, utf16("\\\\127.0.0.1\\vol"));
+                assert_eq!(request.path, to_utf16("\\\\127.0.0.1\\vol"));
                 assert!(sealed || header.flags.contains(HeaderFlags::SIGNED));
                 let mut answer = self.header(&header, Status::SUCCESS);
                 answer.tree = TreeOrAsync::Tree(TREE);

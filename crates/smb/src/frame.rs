@@ -6,19 +6,14 @@
 
 use crate::crypto::{Crypto, CryptoError, SealKeys, SigningKey, TRANSFORM_BYTES};
 use crate::le::{align, length, patch};
-use crate::wire::{HEADER_BYTES, Header, HeaderFlags, Status, TreeOrAsync};
+use crate::wire::netbios::PREFIX_BYTES;
+use crate::wire::{HEADER_BYTES, Header, HeaderFlags, NEXT_COMMAND_AT, Status, TreeOrAsync};
 use alloc::vec::Vec;
-
-/// Bytes of the prefix of the transport (MS-SMB2 §2.1).
-const PREFIX_BYTES: usize = 4;
 
 /// Room in front of the header of a response, in bytes.
 const fn front_bytes(sealed: bool) -> usize {
     if sealed { PREFIX_BYTES + TRANSFORM_BYTES } else { PREFIX_BYTES }
 }
-
-/// The offset of `NextCommand` in a header.
-const NEXT_COMMAND_AT: usize = 20;
 
 /// Alignment of the messages of a chain.
 const ALIGNMENT: usize = 8;

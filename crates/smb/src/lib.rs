@@ -27,6 +27,7 @@ pub mod ops;
 pub mod pipe;
 pub mod route;
 pub mod security;
+pub mod utf16;
 pub mod wire;
 
 pub use weir_smb_names as names;

@@ -8,6 +8,7 @@ pub mod kinds;
 pub mod login;
 pub mod server;
 
+pub use weir_smb::utf16::to_utf16 as utf16;
 use weir_smb::wire::{Command, Header, HeaderFlags, Status, TreeOrAsync};
 
 /// The header of a request for `command` of the session 1 and the tree connect 1, which pays for
@@ -35,11 +36,6 @@ pub fn message(header: &Header, encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     message
 }
 
-/// Text in UTF-16, little-endian.
-#[must_use]
-pub fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-}
 
 /// A script of steps: for each, a selector (one byte), the length of its bytes (two bytes,
 /// big-endian), and the bytes.

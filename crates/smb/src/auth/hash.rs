@@ -1,9 +1,9 @@
 //! The NT hash of a password.
 
 #[cfg(any(test, feature = "client"))]
-use super::text::to_utf16;
-#[cfg(any(test, feature = "client"))]
 use crate::crypto::Crypto;
+#[cfg(any(test, feature = "client"))]
+use crate::utf16::to_utf16;
 
 /// The NT hash of a password. It is as good as the password, so it has no `Debug`.
 #[derive(Clone, Copy)]

@@ -1,13 +1,9 @@
-//! UTF-16 of names in tokens, little-endian.
+//! Names in tokens, in UTF-16.
 
+use crate::utf16::{from_utf16, to_utf16};
 use alloc::string::String;
 use alloc::vec::Vec;
 use weir_core::fold::fold_char;
-
-/// The text in UTF-16.
-pub(super) fn to_utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-}
 
 /// The text in UTF-16 and in upper case, as NTLM has it (MS-NLMP §3.3.2).
 pub(super) fn to_upper_utf16(text: &str) -> Vec<u8> {
@@ -15,13 +11,9 @@ pub(super) fn to_upper_utf16(text: &str) -> Vec<u8> {
     to_utf16(&upper)
 }
 
-/// The text of UTF-16 bytes. `None`: an odd length, a half of a pair alone, or over `units_max`.
-pub(super) fn from_utf16(bytes: &[u8], units_max: usize) -> Option<String> {
-    let (units, []) = bytes.as_chunks::<2>() else { return None };
-    if units.len() > units_max {
-        return None;
-    }
-    char::decode_utf16(units.iter().copied().map(u16::from_le_bytes)).collect::<Result<_, _>>().ok()
+/// The text of UTF-16 bytes. `None`: not UTF-16, or more than `units_max` code units.
+pub(super) fn bounded_text(bytes: &[u8], units_max: usize) -> Option<String> {
+    if bytes.len() > units_max.saturating_mul(2) { None } else { from_utf16(bytes) }
 }
 
 #[cfg(test)]
@@ -35,15 +27,10 @@ mod tests {
     }
 
     #[test]
-    fn text_comes_back() {
-        assert_eq!(from_utf16(&to_utf16("ab𐐨"), 4).as_deref(), Some("ab𐐨"));
-        assert_eq!(from_utf16(&[], 0).as_deref(), Some(""));
-    }
-
-    #[test]
-    fn other_bytes_are_refused() {
-        assert_eq!(from_utf16(&to_utf16("ab𐐨"), 3), None);
-        assert_eq!(from_utf16(b"a\0b", 9), None);
-        assert_eq!(from_utf16(&[0x00, 0xD8, b'a', 0], 9), None);
+    fn a_name_has_a_bound_in_code_units() {
+        assert_eq!(bounded_text(&to_utf16("ab𐐨"), 4).as_deref(), Some("ab𐐨"));
+        assert_eq!(bounded_text(&to_utf16("ab𐐨"), 3), None);
+        assert_eq!(bounded_text(&[], 0).as_deref(), Some(""));
+        assert_eq!(bounded_text(b"a\0b", 9), None);
     }
 }

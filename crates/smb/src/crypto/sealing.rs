@@ -3,6 +3,7 @@
 use super::nonce::Nonces;
 use super::{Aead as _, AesKey, Crypto, CryptoError, NoRandom};
 use crate::le::{array_at, u16_at, u32_at, u64_at};
+use crate::wire::SEALED;
 
 /// A cipher of sealed messages (MS-SMB2 §2.2.3.1.2). The values are those of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,6 @@ const SIZE_AT: usize = 16;
 const FLAGS_AT: usize = 22;
 const SESSION_AT: usize = 24;
 
-const PROTOCOL_ID: [u8; 4] = [0xFD, b'S', b'M', b'B'];
 /// In dialect 3.1.1: the message is sealed with the cipher that was negotiated.
 const ENCRYPTED: u16 = 1;
 
@@ -69,12 +69,6 @@ pub struct Transform {
 }
 
 impl Transform {
-    /// Does the frame begin with the protocol id of a transform header?
-    #[must_use]
-    pub fn is_at(frame: &[u8]) -> bool {
-        frame.starts_with(&PROTOCOL_ID)
-    }
-
     /// Parses the header of a frame, which must be one sealed message and nothing else.
     ///
     /// # Errors
@@ -84,7 +78,7 @@ impl Transform {
             frame.split_first_chunk::<TRANSFORM_BYTES>().ok_or(CryptoError::BadTransform)?;
         let (_, aad) = header.split_last_chunk::<AAD_BYTES>().ok_or(CryptoError::BadTransform)?;
         let size = u32_at(aad, SIZE_AT).and_then(|size| usize::try_from(size).ok());
-        let is_sound = Self::is_at(header)
+        let is_sound = header.starts_with(&SEALED)
             && u16_at(aad, FLAGS_AT) == Some(ENCRYPTED)
             && size == Some(message.len())
             && !message.is_empty();
@@ -144,7 +138,7 @@ impl<C: Crypto> SealKeys<C> {
         let (front, back) = header.split_at_mut(NONCE_AT);
         back.copy_from_slice(&aad);
         let (id, tag_field) = front.split_at_mut(TAG_AT);
-        id.copy_from_slice(&PROTOCOL_ID);
+        id.copy_from_slice(&SEALED);
         tag_field.copy_from_slice(&tag);
         Ok(())
     }

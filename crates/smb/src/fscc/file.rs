@@ -2,6 +2,7 @@
 
 use super::info::{FileInfo, OpenInfo, whole_clusters};
 use crate::le::{length, put};
+use crate::utf16::put_utf16;
 use alloc::vec::Vec;
 
 /// An information class of a file that a query may ask for. Missing are those that answer nothing
@@ -142,7 +143,5 @@ fn all(file: &FileInfo, open: &OpenInfo<'_>, out: &mut Vec<u8>) {
 fn stream(file: &FileInfo, out: &mut Vec<u8>) {
     let name_bytes = length::<u32>(DATA_STREAM.len().saturating_mul(2));
     put!(out; 0u32, name_bytes, file.size, whole_clusters(file.allocated));
-    for unit in DATA_STREAM.encode_utf16() {
-        put!(out; unit);
-    }
+    put_utf16(out, DATA_STREAM);
 }

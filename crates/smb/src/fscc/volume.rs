@@ -3,6 +3,7 @@
 use super::NtTime;
 use super::info::CLUSTER_BYTES;
 use crate::le::{length, patch, put};
+use crate::utf16::put_utf16;
 use alloc::vec::Vec;
 
 bitflags::bitflags! {
@@ -165,9 +166,7 @@ impl VolumeClass {
 /// Appends `text` as UTF-16, and puts its length in bytes at `length_at`.
 fn text(text: &str, length_at: usize, out: &mut Vec<u8>) {
     let start = out.len();
-    for unit in text.encode_utf16() {
-        put!(out; unit);
-    }
+    put_utf16(out, text);
     let bytes = length::<u32>(out.len().saturating_sub(start));
     patch(out, length_at, &bytes.to_le_bytes());
 }

@@ -32,7 +32,8 @@ use weir_state::{
 #[cfg(test)]
 mod helpers;
 #[cfg(test)]
-pub(crate) use helpers::{header, utf16, wire_path};
+pub(crate) use crate::utf16::to_utf16 as utf16;
+pub(crate) use helpers::{header, wire_path};
 
 const VOLUME: VolumeId = VolumeId(1);
 

@@ -3,6 +3,7 @@
 
 use super::rpc::Fault;
 use crate::le::{Reader, align, length, put};
+use crate::utf16::put_utf16;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -85,9 +86,8 @@ impl Output {
         self.u32(units);
         self.u32(0);
         self.u32(units);
-        for unit in text.encode_utf16().chain([0]) {
-            put!(self.bytes; unit);
-        }
+        put_utf16(&mut self.bytes, text);
+        put!(self.bytes; 0u16);
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {

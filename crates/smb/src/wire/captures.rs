@@ -3,6 +3,7 @@
 
 use super::samples::{self, hex};
 use super::*;
+use crate::utf16::to_utf16 as utf16;
 use alloc::vec::Vec;
 
 /// The header of `message`, then the body that `encode` appends.
@@ -14,10 +15,6 @@ fn again(message: &[u8], encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 /// `text` in UTF-16.
-fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-}
-
 /// The open of most of the messages.
 const FILE: FileId = FileId { persistent: 0x7102_3a7c, volatile: 0x45ca_3d6e };
 
@@ -436,11 +433,6 @@ fn a_failure_at_a_symbolic_link() {
 fn a_sealed_frame() {
     let frame = hex(samples::SEALED_FRAME);
     assert_eq!(Protocol::of(&frame), Ok(Protocol::Sealed));
-    let (header, sealed) = TransformHeader::decode(&frame).unwrap();
-    assert_eq!(sealed.len(), 104);
-    let mut out = Vec::new();
-    header.encode(&mut out);
-    assert_eq!(out, frame[..TransformHeader::BYTES]);
 }
 
 #[test]

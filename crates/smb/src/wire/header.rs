@@ -12,10 +12,13 @@ pub const HEADER_BYTES: usize = 64;
 pub const SIGNATURE_AT: Range<usize> = 48..64;
 
 /// The place of `NextCommand` in a message.
-pub(super) const NEXT_COMMAND_AT: usize = 20;
+pub(crate) const NEXT_COMMAND_AT: usize = 20;
 
 /// The first bytes of an SMB2 header.
 pub(super) const SMB2: [u8; 4] = *b"\xfeSMB";
+
+/// The first bytes of a sealed frame (MS-SMB2 §2.2.41).
+pub(crate) const SEALED: [u8; 4] = *b"\xfdSMB";
 
 /// The protocol of a frame, by its first four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +27,7 @@ pub enum Protocol {
     Smb1,
     /// SMB2: a chain of messages ([`super::Chain`]).
     Smb2,
-    /// A sealed frame ([`super::TransformHeader`]).
+    /// A sealed frame ([`Transform`](crate::crypto::Transform)).
     Sealed,
     /// A compressed frame (§2.2.42). Compression is never negotiated, so it is refused.
     Compressed,
@@ -40,7 +43,7 @@ impl Protocol {
         match Cursor::new(frame, 0).array()? {
             SMB2 => Ok(Self::Smb2),
             [0xff, b'S', b'M', b'B'] => Ok(Self::Smb1),
-            [0xfd, b'S', b'M', b'B'] => Ok(Self::Sealed),
+            SEALED => Ok(Self::Sealed),
             [0xfc, b'S', b'M', b'B'] => Ok(Self::Compressed),
             found => Err(WireError::Protocol { found }),
         }

@@ -22,7 +22,6 @@ pub mod netbios;
 mod output;
 mod smb1;
 mod status;
-mod transform;
 
 mod change_notify;
 mod close;
@@ -75,6 +74,7 @@ pub use error_response::{ErrorResponse, SymlinkError};
 pub use file_id::FileId;
 pub use flush::FlushRequest;
 pub use header::{HEADER_BYTES, Header, HeaderFlags, Protocol, SIGNATURE_AT, TreeOrAsync};
+pub(crate) use header::{NEXT_COMMAND_AT, SEALED};
 #[cfg(any(test, feature = "client"))]
 pub use ioctl::IoctlResponse;
 pub use ioctl::{ControlCode, IoctlFlags, IoctlReply, IoctlRequest};
@@ -99,7 +99,6 @@ pub use session_setup::{
 pub use set_info::{SetInfoRequest, SetInfoResponse};
 pub use smb1::Smb1Negotiate;
 pub use status::Status;
-pub use transform::TransformHeader;
 pub use tree_connect::{
     ShareCapabilities, ShareFlags, ShareType, TreeConnectFlags, TreeConnectRequest,
     TreeConnectResponse,

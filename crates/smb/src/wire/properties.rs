@@ -71,7 +71,7 @@ pub(super) const REQUESTS: [(&str, Accepts); 17] = [
 ];
 
 /// Every other decoder.
-const OTHERS: [Accepts; 18] = [
+const OTHERS: [Accepts; 17] = [
     |bytes| {
         Chain::decode(bytes)
             .inspect(|chain| {
@@ -83,7 +83,6 @@ const OTHERS: [Accepts; 18] = [
     |bytes| netbios::next(bytes).is_ok(),
     |bytes| Protocol::of(bytes).is_ok(),
     |bytes| Smb1Negotiate::decode(bytes).is_ok(),
-    |bytes| TransformHeader::decode(bytes).is_ok(),
     |bytes| OplockBreakRequest::decode(bytes).is_ok(),
     |bytes| NegotiateResponse::decode(bytes).is_ok(),
     |bytes| SessionSetupResponse::decode(bytes).is_ok(),

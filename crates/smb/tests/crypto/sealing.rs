@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use weir_smb::crypto::{
     AesKey, Cipher, CryptoError, Derivation, Role, SealKeys, TRANSFORM_BYTES, Transform,
 };
+use weir_smb::wire::samples;
 
 const CIPHERS: [Cipher; 4] =
     [Cipher::Aes128Ccm, Cipher::Aes128Gcm, Cipher::Aes256Ccm, Cipher::Aes256Gcm];
@@ -101,6 +102,14 @@ fn the_published_response_opens() {
         010000002500000000100000000000000000000000000000000000001100000017000000000000000000
         0000";
     assert_eq!(client.open(&mut frame).unwrap(), hex(response));
+}
+
+/// A frame of Samba (`wire::samples`): its length is that of its header and its message.
+#[test]
+fn the_header_of_a_captured_frame_is_read() {
+    let frame = hex(samples::SEALED_FRAME);
+    let message_bytes = Transform::parse(&frame).unwrap().message_bytes;
+    assert_eq!((message_bytes, frame.len()), (104, TRANSFORM_BYTES + 104));
 }
 
 fn sealed(keys: &SealKeys<Provider>, message: &[u8]) -> Vec<u8> {

@@ -8,10 +8,11 @@ use weir_load::engine::{SmbReplies, SmbSession};
 use weir_load::error::BenchError;
 use weir_nfs::v3::wire::StableHow;
 use weir_smb::fscc::{Disposition, SetInfo, Target};
+use weir_smb::utf16::to_utf16;
 use weir_smb::wire::{
     AccessMask, CreateContexts, CreateDisposition, CreateOptions, FileId, LockFlags, LockRange,
 };
-use weir_smb_client::{Open, Request, utf16};
+use weir_smb_client::{Open, Request};
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,7 +203,7 @@ impl SmbOp {
     ) -> Result<SmbReplies, BenchError> {
         let wire = |path: &str| {
             let path = if path.is_empty() { top.to_owned() } else { format!("{top}/{path}") };
-            utf16(&path.replace('/', "\\"))
+            to_utf16(&path.replace('/', "\\"))
         };
         let object = self.object(tree);
         let path = match self {

@@ -60,7 +60,7 @@ pub(super) fn check_sizes(session: &Session, workload: &Workload) -> Result<(), 
 
 /// Finds or makes the directory `path`; says whether it was made.
 pub(super) fn directory(session: &mut Session, path: &str) -> Result<bool, BenchError> {
-    let name = weir_smb_client::utf16(path);
+    let name = weir_smb::utf16::to_utf16(path);
     let access = AccessMask::READ_ATTRIBUTES;
     let options = CreateOptions::DIRECTORY_FILE;
     let open = requests::open(&name, access, CreateDisposition::OpenIf, options);
@@ -76,7 +76,7 @@ pub(super) fn directory(session: &mut Session, path: &str) -> Result<bool, Bench
 
 /// Bytes that the user may still write, in the directory `path`.
 pub(super) fn room(session: &mut Session, path: &str) -> Result<Option<u64>, BenchError> {
-    let name = weir_smb_client::utf16(path);
+    let name = weir_smb::utf16::to_utf16(path);
     let access = AccessMask::READ_ATTRIBUTES;
     let open = requests::open(&name, access, CreateDisposition::Open, CreateOptions::empty());
     let query = Request::QueryInfo {
@@ -377,7 +377,7 @@ pub(super) fn remove(
 
 /// Removes the directory `path`, if it is there; `true` if it can't be because it is not empty.
 pub(super) fn remove_directory(session: &mut Session, path: &str) -> Result<bool, BenchError> {
-    let name = weir_smb_client::utf16(path);
+    let name = weir_smb::utf16::to_utf16(path);
     let options = CreateOptions::DIRECTORY_FILE;
     let open = requests::open(&name, AccessMask::DELETE, CreateDisposition::Open, options);
     // Servers differ in when a directory that is not empty is told: by this request, all tell.

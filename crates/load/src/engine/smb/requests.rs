@@ -5,11 +5,12 @@
 
 use crate::engine::job::{Request as Asked, created_name, directory_name};
 use weir_smb::fscc::{FileClass, SetBasic, SetInfo};
+use weir_smb::utf16::{put_utf16, to_utf16};
 use weir_smb::wire::{
     AccessMask, CreateContexts, CreateDisposition, CreateOptions, FileAttributes, FileId, InfoType,
     RequestContext,
 };
-use weir_smb_client::{Data, Open, Request, Write, utf16};
+use weir_smb_client::{Data, Open, Request, Write};
 
 /// The number of FileNetworkOpenInformation: times, sizes and attributes (MS-FSCC §2.4).
 const NETWORK_OPEN: u8 = 34;
@@ -36,7 +37,7 @@ impl Names {
     /// Below `directory`, whose parts are separated by `\`; the top if it is empty.
     pub(super) fn below(directory: &str) -> Self {
         let separator = if directory.is_empty() { "" } else { "\\" };
-        let prefix = utf16(&[directory, separator].concat());
+        let prefix = to_utf16(&[directory, separator].concat());
         Self { prefix, path: Vec::new() }
     }
 
@@ -44,7 +45,7 @@ impl Names {
     pub(super) fn of(&mut self, name: &str) -> &[u8] {
         self.path.clear();
         self.path.extend_from_slice(&self.prefix);
-        self.path.extend(name.encode_utf16().flat_map(u16::to_le_bytes));
+        put_utf16(&mut self.path, name);
         &self.path
     }
 

@@ -10,11 +10,12 @@ use crate::error::BenchError;
 use crate::target::SmbTarget;
 use weir_smb::fscc::DirectoryClass;
 use weir_smb::fscc::client::DirectoryEntries;
+use weir_smb::utf16::to_utf16;
 use weir_smb::wire::{
     AccessMask, CreateDisposition, CreateOptions, FileId, QueryDirectoryFlags,
     QueryDirectoryRequest, Status,
 };
-use weir_smb_client::{Request, utf16};
+use weir_smb_client::Request;
 
 /// Bytes of one listing.
 const LIST_BYTES: u32 = 64 << 10;
@@ -104,7 +105,7 @@ impl SmbTop {
     /// The first names in a directory, `.` and `..` left out; `None` if it is not there.
     fn list(&mut self, path: &str) -> Result<Option<Vec<Entry>>, BenchError> {
         let what = format!("listing the directory {path}");
-        let (name, pattern) = (utf16(path), utf16("*"));
+        let (name, pattern) = (to_utf16(path), to_utf16("*"));
         let options = CreateOptions::DIRECTORY_FILE;
         let access = AccessMask::LIST_DIRECTORY;
         let open = requests::open(&name, access, CreateDisposition::Open, options);

@@ -18,14 +18,12 @@ use weir_smb::auth::{Acceptor, Account, Login, Next, Reason, Refused};
 use weir_smb::conn::{LONGEST, Negotiated, upgrade};
 use weir_smb::crypto::{Derivation, Preauth, Role};
 use weir_smb::frame;
+use weir_smb::wire::netbios::PREFIX_BYTES;
 use weir_smb::wire::{
     Command, Header, HeaderFlags, SecurityMode, SessionFlags, SessionSetupFlags,
     SessionSetupRequest, SessionSetupResponse, Status, TreeOrAsync,
 };
 use weir_state::{Client, Protocol};
-
-/// Bytes of the prefix of the transport.
-const PREFIX_BYTES: usize = 4;
 
 /// A login that goes on.
 pub(super) struct HalfLogin {

@@ -21,6 +21,7 @@ use weir_core::{Credentials, SetAttr, Store};
 use weir_crypto::Provider;
 use weir_smb::auth::{Account, Initiator, nt_hash};
 use weir_smb::crypto::{Derivation, Preauth, Role, SigningAlgorithm, SigningKey};
+use weir_smb::utf16::to_utf16;
 use weir_smb::wire::{
     AccessMask, Capabilities, Chain, ChainWriter, Channel, CloseFlags, CloseRequest, Command,
     ControlCode, CreateContexts, CreateDisposition, CreateOptions, CreateRequest, CreateResponse,
@@ -248,7 +249,7 @@ impl Ask {
     }
 
     pub(crate) fn open_as(name: &str, options: CreateOptions) -> Self {
-        let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let name = to_utf16(name);
         let request = CreateRequest {
             oplock: OplockLevel::NONE,
             impersonation: ImpersonationLevel::IMPERSONATION,
@@ -512,7 +513,7 @@ impl Client {
     /// Connects to a share, which later requests are for.
     pub(crate) fn tree(&mut self, share: &str) {
         let path = format!(r"\\server\{share}");
-        let path: Vec<u8> = path.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let path = to_utf16(&path);
         let request = TreeConnectRequest { flags: TreeConnectFlags::empty(), path: &path };
         let told = self.ask(Ask::new(Command::TreeConnect, |out| request.encode(out)));
         assert_eq!(told.status(), Status::SUCCESS);

@@ -13,6 +13,7 @@ use weir_core::{ObjectKey, VolumeId};
 use weir_smb::host::{Share, User};
 use weir_smb::open::{Ending, Place};
 use weir_smb::ops::end;
+use weir_smb::utf16::from_utf16;
 use weir_smb::wire::{
     AccessMask, ShareCapabilities, ShareFlags, ShareType, Status, TreeConnectRequest,
     TreeConnectResponse,
@@ -191,8 +192,7 @@ fn disk(
 
 /// The name of the share in `\\server\share`, in UTF-16.
 fn share_name(path: &[u8]) -> Option<String> {
-    let units: Vec<u16> = path.as_chunks().0.iter().copied().map(u16::from_le_bytes).collect();
-    let path = String::from_utf16(&units).ok()?;
+    let path = from_utf16(path)?;
     let path = path.strip_prefix(r"\\")?;
     let (server, share) = path.split_once('\\')?;
     (!server.is_empty() && !share.is_empty() && !share.contains('\\')).then(|| share.to_owned())
@@ -279,10 +279,10 @@ pub(super) async fn end_session(smb: &SmbServer, session: &UserSession) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_smb::utf16::to_utf16;
 
     fn share(path: &str) -> Option<String> {
-        let units: Vec<u8> = path.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        share_name(&units)
+        share_name(&to_utf16(path))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The AUTHENTICATE message (MS-NLMP §2.2.1.3) and the NTLMv2 response in it (§2.2.2.7, §2.2.2.8).
 
 use super::{AUTHENTICATE, Flags, av, is_message, payload};
-use crate::auth::text::from_utf16;
+use crate::auth::text::bounded_text;
 use crate::auth::{Account, Reason};
 use crate::le::u32_at;
 use crate::limits::LOGIN_NAME_UNITS_MAX;
@@ -69,7 +69,7 @@ fn account(message: &[u8]) -> Option<Account> {
     if !is_message(message, AUTHENTICATE) {
         return None;
     }
-    let name = |at| from_utf16(payload(message, at, FIELDS_END)?, LOGIN_NAME_UNITS_MAX);
+    let name = |at| bounded_text(payload(message, at, FIELDS_END)?, LOGIN_NAME_UNITS_MAX);
     Some(Account {
         user: name(USER_AT)?,
         domain: name(DOMAIN_AT)?,

@@ -5,10 +5,10 @@ use super::exchange::field;
 use super::{
     AUTHENTICATE, CHALLENGE, Flags, NEGOTIATE, SIGNATURE, Signatures, av, is_message, keys, payload,
 };
-use crate::auth::text::to_utf16;
 use crate::auth::{Account, NtHash, Reason};
 use crate::crypto::Crypto;
 use crate::le::u32_at;
+use crate::utf16::to_utf16;
 use alloc::vec::Vec;
 
 /// Offsets in CHALLENGE.

@@ -1,8 +1,9 @@
 //! The computations of NTLMv2 (MS-NLMP §3.3.2).
 
 use crate::auth::NtHash;
-use crate::auth::text::{to_upper_utf16, to_utf16};
+use crate::auth::text::to_upper_utf16;
 use crate::crypto::Crypto;
+use crate::utf16::to_utf16;
 
 /// `NTOWFv2`: the key of a user's responses. The user is taken in upper case, the domain as sent.
 pub(super) fn response_key<C: Crypto>(

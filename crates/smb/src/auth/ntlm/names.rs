@@ -1,8 +1,8 @@
 //! The names that a CHALLENGE gives.
 
 use super::av;
-use crate::auth::text::to_utf16;
 use crate::limits::{DNS_NAME_UNITS_MAX, NETBIOS_NAME_UNITS_MAX};
+use crate::utf16::to_utf16;
 use alloc::vec::Vec;
 
 /// The names of the server. It is its own domain, as any server without one.

@@ -2,6 +2,7 @@
 //! requests of one command.
 
 use super::*;
+use crate::utf16::to_utf16;
 use crate::wire::{Command, CreateOptions, TreeOrAsync};
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::testing::block_on;
@@ -117,14 +118,9 @@ pub(crate) fn header(command: Command, status: Status) -> Header {
     }
 }
 
-/// Text in UTF-16, little-endian.
-pub(crate) fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-}
-
 /// A path with `/` between its names as it is on the wire.
 pub(crate) fn wire_path(path: &str) -> Vec<u8> {
-    utf16(&path.replace('/', "\\"))
+    to_utf16(&path.replace('/', "\\"))
 }
 
 impl TestHost {
