@@ -131,7 +131,7 @@ fn response<'a>(
 }
 
 /// Appends the body of the response that tells an SMB1 client to begin again with SMB2
-/// (MS-SMB2 §3.3.5.3.2).
+/// (MS-SMB2 §3.3.5.3.1).
 pub fn upgrade(greeting: &Greeting, now: u64, out: &mut Vec<u8>) {
     response(greeting, Dialect::SMB_2_ANY, NegotiateContexts::default(), now).encode(out);
 }
