@@ -13,6 +13,10 @@ use weir_control::config::RpcbindMode;
 
 const TIB: u64 = 1 << 40;
 
+/// Bytes of the request that spends the contract of `tiny`, which admits 16 bytes a second: the next
+/// request waits for more than a minute.
+const SPENT_BYTES: usize = 1024;
+
 /// A server with the volumes `tiny`, whose contract is spent by one request, and `open`, whose
 /// contract never binds.
 struct Fixture {
@@ -58,6 +62,16 @@ impl Fixture {
         engine.admission.enter(peer.ip());
         engine.adopt(served, peer, Protocol::Toy);
         Client { lines: BufReader::new(socket) }
+    }
+
+    /// Connects, opens a file on each of the two volumes, and spends the contract of `tiny`: no other
+    /// request passes its gate before [`Fixture::lift`], however slowly the machine runs the test.
+    fn connect_spent(&self) -> Client {
+        let mut client = self.connect();
+        assert_eq!(client.ask("open open here; open tiny there"), "ok 0; ok 1");
+        let spent = "s".repeat(SPENT_BYTES);
+        assert_eq!(client.ask(&format!("write 1 0 {spent}")), format!("ok {SPENT_BYTES}"));
+        client
     }
 
     /// Waits until so many requests wait at the gate of `volume`.
@@ -120,33 +134,31 @@ fn a_second_protocol_reads_and_writes_and_is_counted() {
 #[test]
 fn each_element_of_a_chain_waits_for_the_contract_of_its_own_volume() {
     let fixture = Fixture::start();
-    let mut client = fixture.connect();
-    assert_eq!(client.ask("open open here; open tiny there"), "ok 0; ok 1");
-    assert_eq!(client.ask("write 1 0 spent"), "ok 5");
+    let mut client = fixture.connect_spent();
     client.send("write 0 0 first; write 1 5 second; read 0 0 5");
     fixture.until_waiting("tiny", 1);
     let (open, tiny) = (fixture.live("open"), fixture.live("tiny"));
-    assert_eq!((open.write_bytes, open.read_ops, tiny.write_bytes), (5, 0, 5));
+    let spent = SPENT_BYTES as u64;
+    assert_eq!((open.write_bytes, open.read_ops, tiny.write_bytes), (5, 0, spent));
     assert!(tiny.parked_bytes > 0);
     fixture.lift();
     assert_eq!(client.receive(), "ok 5; ok 6; ok first");
     let (open, tiny) = (fixture.live("open"), fixture.live("tiny"));
-    assert_eq!((open.write_bytes, open.read_bytes, tiny.write_bytes), (5, 5, 11));
+    assert_eq!((open.write_bytes, open.read_bytes, tiny.write_bytes), (5, 5, spent + 6));
     assert_eq!((tiny.delayed_ops, tiny.parked_bytes, tiny.waiting), (1, 0, 0));
 }
 
 #[test]
 fn a_chain_whose_connection_closes_leaves_the_gate() {
     let fixture = Fixture::start();
-    let mut client = fixture.connect();
-    assert_eq!(client.ask("open open here; open tiny there"), "ok 0; ok 1");
-    assert_eq!(client.ask("write 1 0 spent"), "ok 5");
+    let mut client = fixture.connect_spent();
     client.send("write 0 0 first; write 1 5 second; write 0 5 third");
     fixture.until_waiting("tiny", 1);
     drop(client);
     fixture.until_waiting("tiny", 0);
     let (open, tiny) = (fixture.live("open"), fixture.live("tiny"));
-    assert_eq!((open.write_bytes, tiny.write_bytes, tiny.parked_bytes), (5, 5, 0));
+    let spent = SPENT_BYTES as u64;
+    assert_eq!((open.write_bytes, tiny.write_bytes, tiny.parked_bytes), (5, spent, 0));
     // The worker ends when no operation is under way.
     fixture.server.stop().unwrap();
 }
@@ -166,16 +178,14 @@ fn a_connection_whose_request_cannot_be_answered_is_closed() {
 #[test]
 fn a_chain_goes_on_although_requests_of_its_connection_wait_for_the_room_it_holds() {
     let fixture = Fixture::start();
-    let mut client = fixture.connect();
-    assert_eq!(client.ask("open open here; open tiny there"), "ok 0; ok 1");
-    assert_eq!(client.ask("write 1 0 spent"), "ok 5");
+    let mut client = fixture.connect_spent();
     client.send("read 1 0 2");
     fixture.until_waiting("tiny", 1);
     client.send(&format!("read 0 0 {REPLY_BYTES_MAX}; write 1 5 second"));
     fixture.until_waiting("tiny", 2);
     fixture.lift();
     assert_eq!(client.receive(), "ok ; ok 6", "the chain is first");
-    assert_eq!(client.receive(), "ok sp");
+    assert_eq!(client.receive(), "ok ss");
     let tiny = fixture.live("tiny");
     assert_eq!((tiny.parked_bytes, tiny.waiting, tiny.delayed_ops), (0, 0, 2));
 }
