@@ -16,6 +16,12 @@ client() {
     USER=$user PASSWD=$password smbclient -s "$(client_configuration)" -p "$port" -m SMB3_11 "$@" </dev/null
 }
 
+# rpc COMMAND: a call of rpcclient as that user.
+rpc() {
+    USER=$user PASSWD=$password rpcclient -s "$(client_configuration)" -p "$port" -m SMB3_11 \
+        -U "$user%$password" "$smb_host" -c "$1" </dev/null
+}
+
 # smb SHARE COMMANDS [OPTION...]: one session; fails as its last command does.
 smb() {
     local share=$1 commands=$2
@@ -58,7 +64,7 @@ list() { client -g -L "//$smb_host" -U "$user%$password" "$@"; }
 
 lists_shares() {
     says '^Disk\|work\|' list && says '^IPC\|IPC\$\|' list && says '^Disk\|sealed\|' list && lacks '\|hidden\|' list &&
-        smb hidden ls
+        smb hidden ls && says '^netname: hidden' rpc 'netsharegetinfo hidden 1'
 }
 
 # The same file through both, and at rest.

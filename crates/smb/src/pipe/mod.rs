@@ -83,7 +83,7 @@ pub struct Share<'a> {
 pub enum ShareKind {
     /// A directory.
     Disk,
-    /// A directory that listings leave out.
+    /// A directory that lists of shares leave out. A client that knows its name gets its details.
     HiddenDisk,
     /// `IPC$`.
     Ipc,

@@ -21,8 +21,8 @@ pub(super) fn call(operation: u16, input: &[u8], host: &Host<'_>) -> Result<Vec<
     Ok(out.into_bytes())
 }
 
-/// NetrShareEnum (§3.1.4.8), levels 0 and 1. The preferred length is no bound, as for other
-/// servers.
+/// NetrShareEnum (§3.1.4.8), levels 0 and 1, without hidden shares. The preferred length is no
+/// bound, as for other servers.
 fn enumerate(input: &mut Input<'_>, host: &Host<'_>, out: &mut Output) -> Result<(), Fault> {
     input.server_name()?;
     let (level, selected) = (input.u32()?, input.u32()?);
@@ -39,29 +39,30 @@ fn enumerate(input: &mut Input<'_>, host: &Host<'_>, out: &mut Output) -> Result
         return Err(Fault::BAD_INPUT);
     }
     let first = usize::try_from(resume.unwrap_or(0)).unwrap_or(usize::MAX);
-    let shares = (host.shares)();
+    let mut shares = (host.shares)();
+    shares.retain(|share| share.kind != ShareKind::HiddenDisk);
     let left = shares.get(first..).unwrap_or(&[]);
-    let told = left.get(..SHARES_MAX).unwrap_or(left);
+    let sent = left.get(..SHARES_MAX).unwrap_or(left);
     let known = matches!(level, 0 | 1);
-    let (told, left) = if known { (told, left) } else { (&[][..], &[][..]) };
+    let (sent, left) = if known { (sent, left) } else { (&[][..], &[][..]) };
     out.u32(level);
     out.u32(level);
     if known {
         out.pointer();
-        out.u32(length::<u32>(told.len()));
+        out.u32(length::<u32>(sent.len()));
         out.pointer();
-        out.u32(length::<u32>(told.len()));
-        told.iter().for_each(|share| fixed(level, share, out));
-        told.iter().for_each(|share| strings(level, share, out));
+        out.u32(length::<u32>(sent.len()));
+        sent.iter().for_each(|share| fixed(level, share, out));
+        sent.iter().for_each(|share| strings(level, share, out));
     } else {
         out.null();
     }
     out.u32(length::<u32>(left.len()));
-    let more = told.len() < left.len();
+    let more = sent.len() < left.len();
     match resume {
         Some(_) => {
             out.pointer();
-            out.u32(if more { length::<u32>(first.saturating_add(told.len())) } else { 0 });
+            out.u32(if more { length::<u32>(first.saturating_add(sent.len())) } else { 0 });
         }
         None => out.null(),
     }
@@ -73,7 +74,7 @@ fn enumerate(input: &mut Input<'_>, host: &Host<'_>, out: &mut Output) -> Result
     Ok(())
 }
 
-/// NetrShareGetInfo (§3.1.4.10), levels 0 and 1.
+/// NetrShareGetInfo (§3.1.4.10), levels 0 and 1, of hidden shares too.
 fn share(input: &mut Input<'_>, host: &Host<'_>, out: &mut Output) -> Result<(), Fault> {
     input.server_name()?;
     let name = input.string()?;

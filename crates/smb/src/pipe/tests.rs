@@ -143,33 +143,29 @@ fn later_contexts_can_be_added() {
 }
 
 #[test]
-fn shares_are_listed() {
+fn shares_are_listed_except_hidden_ones() {
     let mut pipe = bound(Interface::Srvsvc);
     let out = output(&mut pipe, 15, &enumerate(1, Some(0)), &HOST);
     let expected = [
-        u32s(&[1, 1, 0x2_0000, 3, 0x2_0004, 3]),
+        u32s(&[1, 1, 0x2_0000, 2, 0x2_0004, 2]),
         u32s(&[0x2_0008, 0, 0x2_000C]),
-        u32s(&[0x2_0010, 0x8000_0000, 0x2_0014]),
-        u32s(&[0x2_0018, 0x8000_0003, 0x2_001C]),
+        u32s(&[0x2_0010, 0x8000_0003, 0x2_0014]),
         string("vol"),
         string("Größe"),
-        string("old$"),
-        string(""),
         string("IPC$"),
         string("Remote IPC"),
-        u32s(&[3, 0x2_0020, 0, 0]),
+        u32s(&[2, 0x2_0018, 0, 0]),
     ];
     assert_eq!(out, expected.concat());
     let out = output(&mut pipe, 15, &enumerate(0, None), &HOST);
     let expected = [
-        u32s(&[0, 0, 0x2_0000, 3, 0x2_0004, 3, 0x2_0008, 0x2_000C, 0x2_0010]),
+        u32s(&[0, 0, 0x2_0000, 2, 0x2_0004, 2, 0x2_0008, 0x2_000C]),
         string("vol"),
-        string("old$"),
         string("IPC$"),
-        u32s(&[3, 0, 0]),
+        u32s(&[2, 0, 0]),
     ];
     assert_eq!(out, expected.concat());
-    let out = output(&mut pipe, 15, &enumerate(0, Some(2)), &HOST);
+    let out = output(&mut pipe, 15, &enumerate(0, Some(1)), &HOST);
     let one = u32s(&[0, 0, 0x2_0000, 1, 0x2_0004, 1, 0x2_0008]);
     assert_eq!(out, [one, string("IPC$"), u32s(&[1, 0x2_000C, 0, 0])].concat(), "resumed");
     let out = output(&mut pipe, 15, &enumerate(502, None), &HOST);
@@ -177,7 +173,7 @@ fn shares_are_listed() {
 }
 
 #[test]
-fn a_share_is_told_about() {
+fn the_details_of_a_share_are_sent_also_if_it_is_hidden() {
     let mut pipe = bound(Interface::Srvsvc);
     let ask = |name: &str, level| [server_name(), string(name), u32s(&[level])].concat();
     let out = output(&mut pipe, 16, &ask("VOL", 1), &HOST);
@@ -185,6 +181,9 @@ fn a_share_is_told_about() {
     assert_eq!(out, [head, string("vol"), string("Größe"), u32s(&[0])].concat());
     let out = output(&mut pipe, 16, &ask("vol", 0), &HOST);
     assert_eq!(out, [u32s(&[0, 0x2_0000, 0x2_0004]), string("vol"), u32s(&[0])].concat());
+    let out = output(&mut pipe, 16, &ask("old$", 1), &HOST);
+    let head = u32s(&[1, 0x2_0000, 0x2_0004, 0x8000_0000, 0x2_0008]);
+    assert_eq!(out, [head, string("old$"), string(""), u32s(&[0])].concat());
     assert_eq!(output(&mut pipe, 16, &ask("none", 1), &HOST), u32s(&[1, 0, 2310]));
     assert_eq!(output(&mut pipe, 16, &ask("vol", 2), &HOST), u32s(&[2, 0, 124]));
 }

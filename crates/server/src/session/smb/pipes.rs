@@ -1,5 +1,5 @@
-//! The named pipes of `IPC$` that a session has open, and what they tell about the server. Not
-//! here: the requests on pipes, and what is spoken through them, which are `weir-smb`'s.
+//! The named pipes of `IPC$` that a session has open, and the description of the server that they
+//! send. Not here: the requests on pipes, and the protocol of their calls (`weir-smb`).
 
 use super::begin::Element;
 use super::job::{Carried, error_body};
@@ -58,15 +58,14 @@ impl Pipes<'_> {
         PipeSums { session: Arc::clone(session), server: Arc::clone(server) }
     }
 
-    /// The volumes whose shares the user sees: those that are not hidden and let the user in.
-    fn visible(&self) -> impl Iterator<Item = &Volume> {
+    /// The volumes whose shares the user may connect to.
+    fn admitting(&self) -> impl Iterator<Item = &Volume> {
         let snapshot = self.served.snapshot();
         let user = tree::user_of(self.served, self.session);
         let peer = self.session.peer;
         let shares = snapshot.shares().map(|volume| &**volume);
         shares.filter(move |volume| {
-            let let_in = user.is_some_and(|user| volume.share_access(peer, user).is_some());
-            !volume.smb.hidden && let_in
+            user.is_some_and(|user| volume.share_access(peer, user).is_some())
         })
     }
 }
@@ -91,13 +90,17 @@ impl pipe::Pipes for Pipes<'_> {
     }
 
     fn describe<R>(&self, act: impl FnOnce(&Host<'_>) -> R) -> R {
-        let disk = |volume| Share { name: volume, kind: ShareKind::Disk, comment: "" };
         let shares = || {
-            let disks = self.visible().map(|volume| disk(volume.name.as_str()));
+            let disks = self.admitting().map(disk);
             let pipes = Share { name: "IPC$", kind: ShareKind::Ipc, comment: PIPES_COMMENT };
             disks.chain([pipes]).collect()
         };
         let name = self.smb.name.as_str();
         act(&Host { name, group: GROUP, comment: COMMENT, shares: &shares })
     }
+}
+
+fn disk(volume: &Volume) -> Share<'_> {
+    let kind = if volume.smb.hidden { ShareKind::HiddenDisk } else { ShareKind::Disk };
+    Share { name: volume.name.as_str(), kind, comment: "" }
 }
