@@ -1,10 +1,10 @@
 //! SPNEGO: its lists of mechanisms and the codes over them.
 
 use super::forge::Forge;
-use super::{Provider, acceptor, done, goes_on, hex, reason, step};
+use super::{Provider, USER, acceptor, account, done, goes_on, hex, reason, step};
 use proptest::prelude::*;
 use weir_smb::auth::ntlm::{Flags, Signatures};
-use weir_smb::auth::{Acceptor, Next, Reason, hint};
+use weir_smb::auth::{Acceptor, Account, Login, Next, Reason, hint};
 use weir_smb::crypto::Role;
 
 /// Object identifiers as elements.
@@ -125,6 +125,11 @@ fn kerberos_first_and_ntlm_second() {
     let (mut server, authenticate, _) = until_proof(&list, Some(b"a ticket"));
     let next = step(&mut server, &resp(Some(&authenticate), None));
     assert_eq!(reason(next), Reason::NoListMic);
+
+    let (mut server, authenticate, session_key) = until_proof(&list, Some(b"a ticket"));
+    let of_server = mic(&session_key, Role::Server, &list);
+    let next = step(&mut server, &resp(Some(&authenticate), Some(&of_server)));
+    assert_eq!(reason(next), Reason::WrongListMic);
 }
 
 /// Somebody between takes Kerberos out of the list.
@@ -174,15 +179,17 @@ fn lists_without_ntlm_are_refused() {
     goes_on(step(&mut acceptor(), &init(&list(&[NTLMSSP; 42]), Some(&negotiate))));
 }
 
-/// SESSION_SETUP can carry no more.
+/// SESSION_SETUP has 16 bits for the length of a token (MS-SMB2 §2.2.5).
 #[test]
 fn a_token_has_a_bound() {
-    for (len, is_right) in [(0xFFFF, true), (0x1_0000, false)] {
+    let padded = |len| {
         let (mut server, authenticate, _) = until_proof(&list(&[NTLMSSP]), None);
         let mut token = resp(Some(&authenticate), None);
         token.resize(len, 0);
-        assert_eq!(matches!(step(&mut server, &token), Next::Done(_)), is_right, "{len}");
-    }
+        step(&mut server, &token)
+    };
+    done(padded(0xFFFF));
+    assert_eq!(reason(padded(0x1_0000)), Reason::Malformed("token"));
 }
 
 #[test]
@@ -201,22 +208,77 @@ fn framings_are_not_mixed() {
     assert_eq!(reason(step(&mut server, &resp(None, None))), Reason::OutOfOrder);
 }
 
+/// The login of an honest client whose first token an attacker has replaced by `first`: the client
+/// sends the code over its own `list`. `None`: it is refused.
+fn after(first: &[u8], list: &[u8]) -> Option<(Login, [u8; 16])> {
+    let client = Forge::default();
+    let negotiate = client.negotiate();
+    let mut server = acceptor();
+    let mut reply = going_on(step(&mut server, first))?;
+    if !reply.windows(8).any(|bytes| bytes == b"NTLMSSP\0") {
+        reply = going_on(step(&mut server, &resp(Some(&negotiate), None)))?;
+    }
+    let (authenticate, session_key) = client.authenticate(&negotiate, &inner(&reply));
+    let client_mic = mic(&session_key, Role::Client, list);
+    match step(&mut server, &resp(Some(&authenticate), Some(&client_mic))) {
+        Next::Done(login) => Some((login, session_key)),
+        Next::Refused(_) => None,
+        Next::Continue(_) => panic!("nothing comes after the proof"),
+    }
+}
+
+/// The reply to a token that is not the last one; `None`: the login is refused.
+fn going_on(next: Next) -> Option<Vec<u8>> {
+    match next {
+        Next::Continue(token) => Some(token),
+        Next::Refused(_) => None,
+        Next::Done(_) => panic!("let in without a proof"),
+    }
+}
+
+/// The login is that of the client, and the server's last token vouches for the client's list.
+fn is_right(login: &Login, session_key: &[u8; 16], list: &[u8]) -> bool {
+    let vouched = mic(session_key, Role::Server, list).to_vec();
+    let token = [hex("a11b3019a0030a0100a3120410"), vouched].concat();
+    let account = Account { domain: String::new(), ..account(USER) };
+    (&login.account, &login.session_key, &login.token) == (&account, session_key, &token)
+}
+
+#[test]
+fn a_login_that_nobody_changes_is_right() {
+    let list = list(&[KERBEROS, NTLMSSP]);
+    let (login, session_key) = after(&init(&list, Some(b"a ticket")), &list).unwrap();
+    assert!(is_right(&login, &session_key, &list));
+}
+
 proptest! {
+    /// A client whose first token was changed on the way is let in only if its list has arrived.
     #[test]
-    fn changed_tokens_do_not_panic_or_get_in(
+    fn a_changed_list_is_noticed(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let list = list(&[KERBEROS, NTLMSSP]);
+        let mut token = init(&list, Some(b"a ticket"));
+        for (at, byte) in &changes {
+            let at = at.index(token.len());
+            token[at] = *byte;
+        }
+        if let Some((login, session_key)) = after(&token, &list) {
+            prop_assert!(is_right(&login, &session_key, &list));
+        }
+    }
+
+    /// A last token that was changed on the way is refused, or says the same: lengths that say less
+    /// than the bytes can leave all that counts as it was.
+    #[test]
+    fn a_changed_proof_lets_nobody_else_in(
         cut in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-        is_first in any::<bool>(),
     ) {
         let list = list(&[KERBEROS, NTLMSSP]);
         let (mut server, authenticate, session_key) = until_proof(&list, Some(b"a ticket"));
         let client_mic = mic(&session_key, Role::Client, &list);
-        let right = if is_first {
-            init(&list, Some(b"a ticket"))
-        } else {
-            resp(Some(&authenticate), Some(&client_mic))
-        };
-        let mut token = right.clone();
+        let mut token = resp(Some(&authenticate), Some(&client_mic));
         for (at, byte) in &changes {
             let at = at.index(token.len());
             token[at] = *byte;
@@ -224,13 +286,17 @@ proptest! {
         if changes.is_empty() {
             token.truncate(cut.index(token.len()));
         }
-        if is_first {
-            let _ = step(&mut acceptor(), &token);
-        } else if token != right {
-            // Lengths that say less than the bytes can leave all that counts as it was.
-            if let Next::Done(login) = step(&mut server, &token) {
-                prop_assert_eq!(login.session_key, session_key);
+        match step(&mut server, &token) {
+            Next::Done(login) => {
+                prop_assert!(!changes.is_empty(), "a shorter token is not whole");
+                prop_assert!(is_right(&login, &session_key, &list));
             }
+            Next::Refused(_) => prop_assert_eq!(
+                reason(step(&mut server, &resp(Some(&authenticate), Some(&client_mic)))),
+                Reason::OutOfOrder,
+                "a refused login is over",
+            ),
+            Next::Continue(_) => prop_assert!(false, "nothing comes after the proof"),
         }
     }
 }

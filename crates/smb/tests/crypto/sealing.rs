@@ -127,9 +127,24 @@ fn nonces_and_frames_of_one_message_differ() {
         assert!(frames[0] != frames[1] && frames[1] != frames[2] && frames[0] != frames[2]);
         let unused = if matches!(cipher, Cipher::Aes128Ccm | Cipher::Aes256Ccm) { 31 } else { 32 };
         assert!(frames.iter().all(|frame| frame[unused..36].iter().all(|byte| *byte == 0)));
-        // Two sets of keys have different salts, but for one chance in 2^24.
-        let other = sealed(&keys(cipher, Role::Server), b"one message");
-        assert_ne!(other[28..31], frames[0][28..31]);
+        // Sets of keys have different salts, but for one chance in 2^72.
+        let salt = |frame: &[u8]| frame[28..31].to_vec();
+        let others = [(); 3].map(|()| sealed(&keys(cipher, Role::Server), b"one message"));
+        assert!(others.iter().any(|other| salt(other) != salt(&frames[0])));
+        assert!(frames.iter().all(|frame| salt(frame) == salt(&frames[0])));
+    }
+}
+
+#[test]
+fn the_header_says_session_and_length_and_nothing_else() {
+    for cipher in CIPHERS {
+        let frame = sealed(&keys(cipher, Role::Server), &[3; 0x0201]);
+        assert_eq!(frame[..4], *b"\xFDSMB");
+        // The size, two reserved bytes, the flag of sealed messages, the session.
+        assert_eq!(frame[36..44], [1, 2, 0, 0, 0, 0, 1, 0]);
+        assert_eq!(frame[44..TRANSFORM_BYTES], SESSION.to_le_bytes());
+        let transform = Transform { session_id: SESSION, message_bytes: 0x0201 };
+        assert_eq!(Transform::parse(&frame), Ok(transform));
     }
 }
 
@@ -183,15 +198,34 @@ proptest! {
         let frame = sealed(&server, &message);
         let mut opened = frame.clone();
         prop_assert_eq!(client.open(&mut opened).unwrap(), &message[..]);
-        prop_assert!(server.open(&mut frame.clone()).is_err());
+        prop_assert!(server.open(&mut frame.clone()) == Err(CryptoError::Forged));
+        let transform = Transform { session_id: SESSION, message_bytes: message.len() };
+        prop_assert_eq!(Transform::parse(&frame), Ok(transform));
         let mut changed = frame;
         let at = at.index(changed.len());
         changed[at] ^= 1u8 << bit;
         prop_assert!(client.open(&mut changed).is_err());
     }
 
+    /// Frames whose header is well-formed, so that the tag decides.
     #[test]
-    fn arbitrary_frames_are_refused(mut frame in prop::collection::vec(any::<u8>(), 0..200)) {
-        prop_assert!(keys(Cipher::Aes128Ccm, Role::Server).open(&mut frame).is_err());
+    fn arbitrary_frames_are_refused(
+        cipher in prop::sample::select(&CIPHERS[..]),
+        tag_and_nonce in any::<[u8; 32]>(),
+        message in prop::collection::vec(any::<u8>(), 1..200),
+    ) {
+        let size = u32::try_from(message.len()).unwrap().to_le_bytes();
+        let session = SESSION.to_le_bytes();
+        let mut frame =
+            [b"\xFDSMB", &tag_and_nonce[..], &size, &[0, 0, 1, 0], &session, &message].concat();
+        prop_assert!(Transform::parse(&frame).is_ok());
+        let server = keys(cipher, Role::Server);
+        prop_assert_eq!(server.open(&mut frame), Err(CryptoError::Forged));
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_no_sealed_frame(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assume!(!bytes.starts_with(b"\xFDSMB"));
+        prop_assert_eq!(Transform::parse(&bytes), Err(CryptoError::BadTransform));
     }
 }
