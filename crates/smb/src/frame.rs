@@ -18,8 +18,8 @@ const fn front_bytes(sealed: bool) -> usize {
 /// Alignment of the messages of a chain.
 const ALIGNMENT: usize = 8;
 
-/// Begins a response in `buffer`, whose content is dropped: makes room for all that comes in front
-/// of the body, in a frame that will be `sealed` or not.
+/// Begins a response in `buffer`, of which the content is dropped: makes room for all that comes in
+/// front of the body, in a frame that will be `sealed` or not.
 #[must_use]
 pub fn begin(mut buffer: Vec<u8>, sealed: bool) -> Vec<u8> {
     buffer.clear();
@@ -27,7 +27,7 @@ pub fn begin(mut buffer: Vec<u8>, sealed: bool) -> Vec<u8> {
     buffer
 }
 
-/// A response whose body is there.
+/// A response with its body.
 pub struct Response<'a, C: Crypto> {
     /// The header, without flags that this module sets.
     pub header: Header,

@@ -56,10 +56,10 @@ pub trait Volume {
     /// The store of the volume.
     fn store(&self) -> &Self::Store;
 
-    /// Closes an open of the file `key` in the tables, with its locks. The requests that waited for
-    /// locks by it are over. If it is the last open of a file that is to be deleted, gives the name
-    /// to remove instead: the open lasts until [`Volume::close`], and nobody opens the file.
-    /// `place` is the name by which the open was made. See [`Deletes`](crate::open::Deletes).
+    /// Closes an open of the file `key` in the tables, with its locks. Requests that waited for
+    /// locks of this open end. If it is the last open of a file that is to be deleted, gives the
+    /// name to remove instead: the open lasts until [`Volume::close`], and no client can open the
+    /// file. `place` is the name by which the open was made. See [`Deletes`](crate::open::Deletes).
     fn begin_close(
         &self,
         open: OpenId,
@@ -118,8 +118,8 @@ pub trait Host: Volume {
         act: impl FnOnce(&mut OpenState<ObjectOf<Self>>) -> R,
     ) -> R;
 
-    /// Shows the opens of the session in this tree, one after another, until `act` says true; says
-    /// whether it did. Must not be nested, neither with [`Host::with`].
+    /// Shows the opens of the session in this tree, one after another, until `act` returns
+    /// true; returns whether it did. Must not be nested, neither with [`Host::with`].
     fn any_open(
         &self,
         act: impl FnMut(&Open<ObjectOf<Self>>, &mut OpenState<ObjectOf<Self>>) -> bool,

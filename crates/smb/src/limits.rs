@@ -54,7 +54,7 @@ pub const LINKS_MAX: u32 = 40;
 pub const LOOKUPS_MAX: u32 = 1024;
 
 /// Times that a CREATE begins anew because others made or removed the file meanwhile. Beyond: it
-/// fails as it would if nothing had changed since.
+/// fails as if the file had not changed since.
 pub const CREATE_TRIES_MAX: u32 = 8;
 
 const _: () = assert!(FRAME_BYTES_MAX < 1 << 24, "a transport prefix has 24 bits of length");

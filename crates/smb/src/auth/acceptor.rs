@@ -38,7 +38,8 @@ enum Framing {
         is_named: bool,
         /// The list of mechanisms, encoded.
         list: Vec<u8>,
-        /// Whether the client must vouch for the list, because it preferred a foreign mechanism.
+        /// Whether the client must send a code over the list, because it preferred a foreign
+        /// mechanism (RFC 4178 §5).
         is_mic_required: bool,
     },
 }

@@ -12,7 +12,7 @@ pub enum InitiatorError {
     /// A token of the server breaks a rule.
     #[error(transparent)]
     Token(#[from] Reason),
-    /// The server wants another mechanism, or says that it is not done.
+    /// The server selects another mechanism, or its last token does not complete the login.
     #[error("the server does not go on with NTLM")]
     OtherWay,
 }
@@ -26,7 +26,7 @@ pub struct Initiator {
     negotiate: Vec<u8>,
 }
 
-/// A login of which the server has the proof.
+/// A login whose proof is ready for the server.
 pub struct Proven {
     authenticated: Authenticated,
     list: Option<Vec<u8>>,
@@ -53,7 +53,8 @@ impl Initiator {
     /// Takes the server's challenge and proves the password.
     ///
     /// # Errors
-    /// [`InitiatorError`] if the token is no challenge that a careful client answers.
+    /// [`InitiatorError`] if the token has no challenge with the flags and the time that NTLMv2
+    /// with a MIC needs.
     pub fn prove<C: Crypto>(self, crypto: &C, token: &[u8]) -> Result<Proven, InitiatorError> {
         let challenge = match &self.list {
             None => token,
@@ -91,10 +92,11 @@ impl Proven {
         self.authenticated.session_key
     }
 
-    /// Checks the server's last token: that it is done, and vouches for the list of mechanisms.
+    /// Checks the server's last token: it must complete the login and have the right code over the
+    /// list of mechanisms (RFC 4178 §5).
     ///
     /// # Errors
-    /// [`InitiatorError`] if it is not so.
+    /// [`InitiatorError`] if the token does not.
     pub fn finish<C: Crypto>(&self, crypto: &C, token: &[u8]) -> Result<(), InitiatorError> {
         let Some(list) = &self.list else {
             return if token.is_empty() { Ok(()) } else { Err(InitiatorError::OtherWay) };

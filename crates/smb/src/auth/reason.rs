@@ -1,4 +1,5 @@
-//! Refusals of logins, for the audit log. The client hears that the logon failed and no more.
+//! Refusals of logins, for the audit log. The response says only that the logon
+//! failed.
 
 use alloc::string::String;
 
@@ -7,7 +8,8 @@ use alloc::string::String;
 pub struct Account {
     /// The user; the directory compares it without case.
     pub user: String,
-    /// The domain; clients of a server without one send its name, theirs, or nothing.
+    /// The domain; clients of a server without a domain send the server's name, their own, or an
+    /// empty one.
     pub domain: String,
     /// The name that the client gives itself.
     pub workstation: String,
@@ -18,7 +20,7 @@ pub struct Account {
 pub struct Refused {
     /// The rule that refused it.
     pub reason: Reason,
-    /// The names, if it came so far.
+    /// The names, if the message was parsed as far as they are.
     pub account: Option<Account>,
 }
 
@@ -43,7 +45,7 @@ pub enum Reason {
     /// The client does without Unicode, extended session security or 128-bit keys.
     #[error("the client does not negotiate Unicode, extended session security and 128-bit keys")]
     Weak,
-    /// The client wants to be nobody.
+    /// The client asks for an anonymous login.
     #[error("anonymous logins are refused")]
     Anonymous,
     /// The client sent an LM or NTLMv1 response.
@@ -61,7 +63,7 @@ pub enum Reason {
     /// The list of mechanisms is not the one that the client sent.
     #[error("the code over the list of mechanisms is wrong")]
     WrongListMic,
-    /// The client preferred another mechanism and does not vouch for its list.
+    /// The client preferred another mechanism and sends no code over its list.
     #[error("the code over the list of mechanisms is missing")]
     NoListMic,
     /// The system gives no random bytes.

@@ -102,7 +102,7 @@ impl Credits {
         }
     }
 
-    /// Forgets the words at the front whose ids are all used.
+    /// Removes the words at the front of which all ids are used.
     fn advance(&mut self) {
         while self.used.pop_front_if(|word| *word == u64::MAX).is_some() {
             self.low = self.low.saturating_add(WORD);

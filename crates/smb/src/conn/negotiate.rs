@@ -18,10 +18,10 @@ const CIPHERS: [Cipher; 4] =
 const SIGNING: [SigningAlgorithm; 3] =
     [SigningAlgorithm::AesGmac, SigningAlgorithm::AesCmac, SigningAlgorithm::HmacSha256];
 
-/// The server's words about itself, the same for every client.
+/// The values of the server in a NEGOTIATE response, the same for every client (MS-SMB2 §2.2.4).
 #[derive(Clone, Debug)]
 pub struct Greeting {
-    /// The server's name among others.
+    /// The identifier of the server (ServerGuid).
     pub guid: [u8; 16],
     /// Whether clients must sign.
     pub signing_required: bool,
@@ -31,7 +31,7 @@ pub struct Greeting {
     pub token: Vec<u8>,
 }
 
-/// The agreement between a client and the server.
+/// The result of negotiation, in force for the connection (MS-SMB2 §3.3.1.7).
 #[derive(Clone, Debug)]
 pub struct Negotiated {
     /// Whether the client asks for signatures.
@@ -123,14 +123,14 @@ fn response<'a>(
         max_read_size: greeting.io_bytes_max,
         max_write_size: greeting.io_bytes_max,
         system_time: now,
-        // The time of the start is no business of a client that has not logged in; zero is allowed.
+        // The start time is not shown before a login; the specification allows zero (§2.2.4).
         start_time: 0,
         token: &greeting.token,
         contexts,
     }
 }
 
-/// Appends the body of the response that tells an SMB1 client to begin again with SMB2
+/// Appends the body of the response after which an SMB1 client negotiates again over SMB2
 /// (MS-SMB2 §3.3.5.3.1).
 pub fn upgrade(greeting: &Greeting, now: u64, out: &mut Vec<u8>) {
     response(greeting, Dialect::SMB_2_ANY, NegotiateContexts::default(), now).encode(out);

@@ -30,8 +30,8 @@ const FORGIVEN: Duration = Duration::from_secs(60);
 /// Time after a login for which its account and address are known.
 const KNOWN: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Accounts and addresses with failures, and those that are known. Beyond: those whose failures or
-/// logins are oldest are forgotten.
+/// Accounts and addresses with failures, and those that are known. Beyond: the entries with
+/// the oldest failures or logins are removed.
 const ENTRIES_MAX: usize = 16_384;
 
 /// The subject of a count of failures.

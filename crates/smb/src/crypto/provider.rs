@@ -92,7 +92,7 @@ pub trait Crypto {
     /// Encrypts or decrypts `data` with a fresh RC4 keystream of `key`.
     fn rc4(&self, key: &[u8; 16], data: &mut [u8]);
 
-    /// Fills `out` with random bytes that nobody can predict.
+    /// Fills `out` with random bytes that are not predictable.
     ///
     /// # Errors
     /// [`NoRandom`] if the system has none.

@@ -112,7 +112,7 @@ const CHUNK_BYTES: usize = 24;
 /// Why a server-side copy is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CopyError {
-    /// Shorter than it says: STATUS_INVALID_PARAMETER.
+    /// The buffer is shorter than its chunks: STATUS_INVALID_PARAMETER.
     #[error("the copy is shorter than it says")]
     Short,
     /// Chunks are empty, too large or too many: STATUS_INVALID_PARAMETER, with

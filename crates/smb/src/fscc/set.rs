@@ -40,7 +40,7 @@ pub struct SetBasic {
     pub written: TimeChange,
     /// Last change of data or attributes.
     pub changed: TimeChange,
-    /// All attributes, or nothing to leave them.
+    /// All attributes; `None` leaves them unchanged.
     pub attributes: Option<FileAttributes>,
 }
 
@@ -78,7 +78,7 @@ const REPLACE: u32 = 0x1;
 const POSIX: u32 = 0x2;
 
 impl<'a> SetInfo<'a> {
-    /// Reads the information of class `class`; nothing if no such class can be set here. Bytes
+    /// Reads the information of class `class`; `None` if no such class can be set here. Bytes
     /// after it are ignored.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ pub enum TimeChange {
 }
 
 impl TimeChange {
-    /// The change for a number of the wire, or nothing for one without a meaning.
+    /// The change for a number of the wire, or `None` for one without a meaning.
     #[must_use]
     pub const fn from_wire(value: i64) -> Option<Self> {
         match value {

@@ -46,13 +46,13 @@ impl Desired {
         Ok(Self { rights, maximum: mask.contains(AccessMask::MAXIMUM_ALLOWED) })
     }
 
-    /// The access that is granted to somebody who may have `most`, if the operation itself takes
-    /// the rights `needed` too.
+    /// The access that is granted to a user who may have `most`, if the operation itself needs the
+    /// rights `needed` too.
     ///
     /// # Errors
     /// [`Status::ACCESS_DENIED`].
     pub(super) fn grant(self, most: AccessMask, needed: AccessMask) -> Result<AccessMask, Status> {
-        // Nobody is ever denied to wait for an open of his own.
+        // No user is denied SYNCHRONIZE, which grants nothing.
         let most = most | AccessMask::SYNCHRONIZE;
         if !most.contains(self.rights | needed) {
             return Err(Status::ACCESS_DENIED);

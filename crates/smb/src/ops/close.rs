@@ -34,11 +34,12 @@ pub(super) async fn finish<H: Host>(host: &H, open: &H::Open) {
 
 /// Ends an open that is in no session any more: by CLOSE, LOGOFF or TREE_DISCONNECT, or because its
 /// connection is lost. `place` is the name by which it was made. If it is the last one of a file
-/// that is to be deleted, that is done before the open ends, so that nobody opens the file in
-/// between. The right to was decided when the file was opened, so nobody is asked again.
+/// that is to be deleted, the file is deleted before the open ends, so that no client opens the
+/// file in between. The right to delete was decided when the file was opened and is not checked
+/// again.
 ///
-/// A directory that has entries by now stays, and so does an object whose name now leads elsewhere:
-/// a client that closes has nobody to tell.
+/// A directory that has entries by now stays, and so does an object whose name now leads to another
+/// object: the response of CLOSE has no status for either.
 pub async fn end<V: Volume>(
     volume: &V,
     shared: OpenId,

@@ -12,8 +12,8 @@ use weir_core::{Attr, Details, DosAttributes, FileKind, FsResult, Store, Timesta
 /// IO_REPARSE_TAG_SYMLINK (MS-FSCC §2.1.2.1).
 pub(super) const SYMLINK_TAG: u32 = 0xA000_000C;
 
-/// The values of an object. Only files have a size here, and of a name that is to be deleted it is
-/// as if it were gone already.
+/// The values of an object. Only files have a size here, and the number of links does not count a
+/// name that is to be deleted.
 pub(super) fn file_info(attr: &Attr, details: &Details, delete_pending: bool) -> FileInfo {
     let (directory, link) = (attr.kind == FileKind::Directory, attr.kind == FileKind::Symlink);
     let mut attributes = FileAttributes::from_bits_retain(u32::from(details.dos.bits()));

@@ -87,7 +87,7 @@ impl Done {
 pub type Outcome = Result<Done, Failure>;
 
 /// Carries out the request, which is of this `command`, and appends the body of its response to
-/// `out`. On failure nothing of `out` is of use any more, not even what was there before.
+/// `out`. On failure `out` has no defined content, and the caller drops it.
 ///
 /// The futures of rare commands are boxed, so that the state of a request that waits is as small as
 /// the common ones need.

@@ -16,7 +16,7 @@ use crate::wire::{
 };
 use alloc::vec::Vec;
 
-/// The pipes that a session has open, and the server that they tell about.
+/// The pipes that a session has open, and the server that their calls describe.
 pub trait Pipes {
     /// Keeps a pipe that has just been opened under a new id. `None` if the session, or the server,
     /// has as many opens as it may.

@@ -1,6 +1,6 @@
 //! Bounds on what a peer may send through a named pipe.
 
-/// Largest fragment, in bytes, both ways. It is told in the answer to a bind; beyond it the pipe is
+/// Largest fragment, in bytes, both ways. The answer to a bind contains it; beyond it the pipe is
 /// broken.
 pub const FRAGMENT_BYTES_MAX: u16 = 4280;
 
@@ -18,5 +18,5 @@ pub const CONTEXTS_MAX: usize = 16;
 /// answer. Beyond: the pipe is broken, as no client calls again before it has read.
 pub const UNREAD_BYTES_MAX: usize = 4 << 10;
 
-/// Most shares in one answer. The rest is not told; the client may resume.
+/// Most shares in one answer. The client may resume the listing for the rest.
 pub const SHARES_MAX: usize = 4096;

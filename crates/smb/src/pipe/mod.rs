@@ -53,7 +53,7 @@ impl Interface {
     }
 }
 
-/// The server, as it tells about itself.
+/// The server, as its answers describe it.
 #[derive(Clone, Copy)]
 pub struct Host<'a> {
     /// The name of the machine.

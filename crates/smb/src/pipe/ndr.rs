@@ -60,7 +60,8 @@ pub(super) struct Output {
     pointers: u32,
 }
 
-/// Referents are told apart by their number, which begins anywhere but at 0.
+/// The first number of a referent. Each referent has a number of its own, which is not 0
+/// (C706 §14.3.10).
 const FIRST_POINTER: u32 = 0x0002_0000;
 
 impl Output {

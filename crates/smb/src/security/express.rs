@@ -4,8 +4,8 @@
 //! first matching class has. So owner, group and named users get what everyone gets beside their
 //! own. A list grants more finely than POSIX: refused are the entries whose meaning would be lost
 //! in what POSIX can say (denials, the right to append alone, the right of others to change the
-//! list), not those that say what is so anyway (the rights to delete follow from the directory
-//! above, the server may do everything, and there are no extended attributes).
+//! list), not those without effect here (the rights to delete follow from the directory above,
+//! the server may do everything, and there are no extended attributes).
 
 use super::descriptor::{Ace, AceFlags, AceKind, Dacl, Descriptor};
 use super::identity::{Identities, Principal};
@@ -51,14 +51,13 @@ pub enum SetDefault {
     To(Acl),
 }
 
-/// Rights that say nothing that POSIX doesn't say otherwise.
+/// Rights that may be in any entry: POSIX grants or ignores them independently of the list.
 const ANYWAY: AccessMask = BASE
     .union(AccessMask::READ_EA)
     .union(AccessMask::WRITE_EA)
     .union(AccessMask::DELETE)
     .union(AccessMask::DELETE_CHILD);
-/// Rights of the owner alone. The right to give the file away is in "full control", which is how
-/// people say it.
+/// Rights of the owner alone. "Full control" contains the right to give the file away.
 const OWNERS: AccessMask =
     AccessMask::WRITE_DAC.union(AccessMask::WRITE_OWNER).union(AccessMask::WRITE_ATTRIBUTES);
 /// Writing, which POSIX has undivided.
@@ -117,8 +116,8 @@ pub fn posix_from(
     Ok(set)
 }
 
-/// The mode in an entry for S-1-5-88-3-mode, by which clients that speak of modes set one. The
-/// other entries of such a list are for those who don't know it.
+/// The mode in an entry for S-1-5-88-3-mode, by which NFS clients of Windows set a mode. The other
+/// entries of such a list are for clients without this entry.
 fn nfs_mode(entry: &Ace) -> Option<u32> {
     match (entry.sid.authority(), entry.sid.sub_authorities()) {
         (5, [88, 3, mode]) => Some(mode & 0o7777),
@@ -156,7 +155,7 @@ impl Lists {
             if entry.kind == AceKind::Deny && !entry.mask.is_empty() {
                 return Err(NotExpressible);
             }
-            // That the server may do everything is so anyway.
+            // The server may do everything without an entry.
             if entry.sid == Sid::SYSTEM || entry.kind == AceKind::Deny {
                 continue;
             }

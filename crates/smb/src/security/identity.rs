@@ -38,8 +38,9 @@ pub trait Identities {
         own.unwrap_or(Sid::unix_group(gid))
     }
 
-    /// The user or group of a SID: of the directory, S-1-22-1-uid, S-1-22-2-gid, or as clients of
-    /// NFS say it, S-1-5-88-1-uid and S-1-5-88-2-gid. The number 2^32 - 1 is nobody's.
+    /// The user or group of a SID: of the directory, S-1-22-1-uid, S-1-22-2-gid, or in the
+    /// form of NFS clients of Windows, S-1-5-88-1-uid and S-1-5-88-2-gid. No user or group has the
+    /// number 2^32 - 1.
     fn principal(&self, sid: &Sid) -> Option<Principal> {
         let found = match (sid.authority(), sid.sub_authorities()) {
             (22, [1, uid]) | (5, [88, 1, uid]) => Principal::User(*uid),

@@ -3,7 +3,7 @@
 use crate::wire::AccessMask;
 use weir_core::Access;
 
-/// Rights that nobody is denied: attributes and descriptor may be read.
+/// Rights that no user is denied: attributes and descriptor may be read.
 pub(super) const BASE: AccessMask =
     AccessMask::READ_ATTRIBUTES.union(AccessMask::READ_CONTROL).union(AccessMask::SYNCHRONIZE);
 

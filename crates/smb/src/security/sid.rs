@@ -33,13 +33,13 @@ impl From<Truncated> for NoSid {
 impl Sid {
     /// Everyone.
     pub const EVERYONE: Self = Self::known(1, [0]);
-    /// In lists that are inherited: the owner of what is made.
+    /// In lists that are inherited: the owner of the new object.
     pub const CREATOR_OWNER: Self = Self::known(3, [0]);
-    /// In lists that are inherited: the group of what is made.
+    /// In lists that are inherited: the group of the new object.
     pub const CREATOR_GROUP: Self = Self::known(3, [1]);
     /// The present owner.
     pub const OWNER_RIGHTS: Self = Self::known(3, [4]);
-    /// Everyone who has logged in.
+    /// Every user who has logged in.
     pub const AUTHENTICATED_USERS: Self = Self::known(5, [11]);
     /// The server itself.
     pub const SYSTEM: Self = Self::known(5, [18]);
@@ -169,7 +169,7 @@ pub(super) mod tests {
     /// The group of administrators.
     pub(in crate::security) const ADMINISTRATORS: Sid = Sid::known(5, [32, 544]);
 
-    /// A mode, as clients that speak of modes put it into a list.
+    /// A mode, as NFS clients of Windows put it into a list.
     pub(in crate::security) const fn nfs_mode(mode: u32) -> Sid {
         Sid::known(5, [88, 3, mode])
     }

@@ -30,7 +30,8 @@ impl<'a> Chain<'a> {
     /// The chain in `frame`.
     ///
     /// # Errors
-    /// [`WireError`] if an element's header is malformed or `NextCommand` leads astray;
+    /// [`WireError`] if an element's header is malformed or a `NextCommand` is not that of a
+    /// message in the frame;
     /// [`WireError::TooLong`] above [`COMPOUND_ELEMENTS_MAX`] elements.
     #[inline]
     pub fn decode(frame: &'a [u8]) -> Result<Self, WireError> {

@@ -10,7 +10,7 @@ bits! {
         const WATCH_TREE = 1;
     }
 
-    /// The changes to be told.
+    /// The changes to report (MS-SMB2 §2.2.35).
     pub struct CompletionFilter: u32 {
         /// Names of files.
         const FILE_NAME = 0x001;
@@ -48,7 +48,7 @@ pub struct ChangeNotifyRequest {
     pub max_output: u32,
     /// The directory's open.
     pub file: FileId,
-    /// The changes to be told.
+    /// The changes to report (MS-SMB2 §2.2.35).
     pub filter: CompletionFilter,
 }
 

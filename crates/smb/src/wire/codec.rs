@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
         Ok(Payload { bytes, at: offset })
     }
 
-    /// Everything from `offset` on, of a variable part whose length is not said.
+    /// Everything from `offset` on, of a variable part without a length field.
     #[inline]
     pub(super) fn tail(&self, what: &'static str, offset: u32) -> Result<&'a [u8], WireError> {
         let offset = offset as usize;

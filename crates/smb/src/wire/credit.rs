@@ -1,7 +1,7 @@
 //! The charge of a request in credits.
 
-/// The credits that a request costs whose larger payload, sent or expected, has `bytes`: one for
-/// each begun 64 KiB, at least one (MS-SMB2 §3.3.5.2.5).
+/// The credits of a request of which the larger payload, sent or expected, has `bytes` bytes: one
+/// for each begun 64 KiB, at least one (MS-SMB2 §3.3.5.2.5).
 #[inline]
 #[must_use]
 pub const fn charge_for(bytes: u32) -> u16 {

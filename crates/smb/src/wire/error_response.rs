@@ -73,8 +73,8 @@ impl<'a> ErrorResponse<'a> {
         }
     }
 
-    /// Reads the message, which begins at its header. The status there says what the data is;
-    /// data of other failures is passed over. Some servers send it without a context.
+    /// Reads the message, which begins at its header. The status in the header determines the
+    /// form of the data; data of other failures is skipped. Some servers send it without a context.
     ///
     /// # Errors
     /// [`WireError`] if the bytes are no such message.

@@ -86,10 +86,9 @@ pub struct Header {
     pub credit_charge: u16,
     /// The outcome, in responses. In requests its lower half is the channel sequence.
     pub status: Status,
-    /// The command. An unknown one survives, so that a server can tell it from other errors: it
-    /// ends the connection (§3.3.5.2.6).
+    /// The command. An unknown number is kept: a server ends the connection for it (§3.3.5.2.6).
     pub command: Result<Command, UnknownCommand>,
-    /// Credits asked for or granted.
+    /// Credits requested or granted.
     pub credits: u16,
     /// The flags. [`HeaderFlags::ASYNC`] agrees with `tree`.
     pub flags: HeaderFlags,

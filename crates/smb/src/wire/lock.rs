@@ -76,8 +76,8 @@ impl<'a> LockRanges<'a> {
 /// LOCK request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockRequest<'a> {
-    /// Number (lowest 4 bits) and index of the sequence, by which durable opens tell repeated
-    /// requests.
+    /// Number (lowest 4 bits) and index of the sequence, by which a server recognizes repeated
+    /// requests to durable opens.
     pub sequence: u32,
     /// The open.
     pub file: FileId,

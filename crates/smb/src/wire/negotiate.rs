@@ -132,7 +132,7 @@ pub struct NegotiateResponse<'a> {
     pub max_write_size: u32,
     /// The server's time.
     pub system_time: u64,
-    /// The server's start; zero for not told.
+    /// The time of the server's start; zero if it is not disclosed.
     pub start_time: u64,
     /// The token that offers the mechanisms of authentication.
     pub token: &'a [u8],

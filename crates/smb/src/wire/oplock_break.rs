@@ -38,7 +38,8 @@ pub enum OplockBreakRequest {
 }
 
 impl OplockBreakRequest {
-    /// Reads the message, which begins at its header; its structure size tells the two apart.
+    /// Reads the message, which begins at its header; its structure size distinguishes the two
+    /// (MS-SMB2 §2.2.24).
     ///
     /// # Errors
     /// [`WireError`] if the bytes are no such message.

@@ -12,8 +12,8 @@ use proptest::sample::Index;
 
 type Accepts = fn(&[u8]) -> bool;
 
-/// Every kind of request, as a sample and whether its decoder accepts given bytes. Lists are gone
-/// through.
+/// Every kind of request, as a sample and whether its decoder accepts given bytes. The items of
+/// lists are read.
 pub(super) const REQUESTS: [(&str, Accepts); 17] = [
     (samples::NEGOTIATE_REQUEST, |bytes| {
         NegotiateRequest::decode(bytes)

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-/// The bytes that `text` says in hexadecimal digits; anything else in it only separates.
+/// The bytes of which `text` has the hexadecimal digits; other characters are skipped.
 #[must_use]
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text

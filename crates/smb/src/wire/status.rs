@@ -42,7 +42,7 @@ statuses! {
     NO_MORE_FILES = 0x8000_0006,
     /// The path leads through a symbolic link.
     STOPPED_ON_SYMLINK = 0x8000_002d,
-    /// An error that no other value says.
+    /// An error without a value of its own.
     UNSUCCESSFUL = 0xc000_0001,
     /// The operation is not implemented.
     NOT_IMPLEMENTED = 0xc000_0002,
@@ -108,13 +108,13 @@ statuses! {
     PRIVILEGE_NOT_HELD = 0xc000_0061,
     /// The user is not known or the proof is wrong.
     LOGON_FAILURE = 0xc000_006d,
-    /// The account may not log in so.
+    /// A restriction of the account forbids the login.
     ACCOUNT_RESTRICTION = 0xc000_006e,
     /// The password has expired.
     PASSWORD_EXPIRED = 0xc000_0071,
     /// The account is disabled.
     ACCOUNT_DISABLED = 0xc000_0072,
-    /// Nothing was asked for that could be told.
+    /// The server has no value to return.
     NONE_MAPPED = 0xc000_0073,
     /// The access control list is malformed.
     INVALID_ACL = 0xc000_0077,
@@ -150,7 +150,7 @@ statuses! {
     NOT_SUPPORTED = 0xc000_00bb,
     /// The tree connect has ended or never was.
     NETWORK_NAME_DELETED = 0xc000_00c9,
-    /// The network may not be used so.
+    /// The request is not allowed on this connection.
     NETWORK_ACCESS_DENIED = 0xc000_00ca,
     /// The share is of another type.
     BAD_DEVICE_TYPE = 0xc000_00cb,

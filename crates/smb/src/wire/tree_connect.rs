@@ -32,7 +32,7 @@ bits! {
         const DFS = 0x0000_0001;
         /// The share is a root of DFS.
         const DFS_ROOT = 0x0000_0002;
-        /// Opens that share nothing are not allowed.
+        /// Opens without any sharing are not allowed.
         const RESTRICT_EXCLUSIVE_OPENS = 0x0000_0100;
         /// Opens may always be removed.
         const FORCE_SHARED_DELETE = 0x0000_0200;

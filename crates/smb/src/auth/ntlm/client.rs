@@ -104,7 +104,7 @@ impl<'a> Offer<'a> {
                 time = Some(value);
             }
         }
-        // A server without a time is older than the MIC; there is no reason to speak to one.
+        // A server that sends no time does not know the MIC (MS-NLMP §3.1.5.1.2), and is refused.
         let time = time.ok_or(Reason::Weak)?;
         Ok(Self { flags, server_challenge, pairs, time })
     }

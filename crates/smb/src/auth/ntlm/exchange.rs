@@ -95,7 +95,7 @@ impl Exchange {
         let hash = known.unwrap_or(NtHash(random));
         let response = &message.response;
         // Clients may compute the key without the domain that they name (MS-NLMP §3.2.5.1.2). Both
-        // proofs are always made, so that the time tells nothing.
+        // proofs are always made, so that the time of the answer does not depend on which is right.
         let proofs = [account.domain.as_str(), ""].map(|domain| {
             let key = keys::response_key(crypto, &hash, &account.user, domain);
             let proof = keys::proof(crypto, &key, &self.server_challenge(), response.rest);

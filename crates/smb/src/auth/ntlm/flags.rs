@@ -14,9 +14,9 @@ bitflags! {
         const SIGN = 1 << 4;
         /// Messages can be sealed.
         const SEAL = 1 << 5;
-        /// NTLM at all.
+        /// The protocol NTLM.
         const NTLM = 1 << 9;
-        /// Messages have signatures, if only dummies.
+        /// Messages have signatures, which may be dummies.
         const ALWAYS_SIGN = 1 << 15;
         /// The name in a CHALLENGE is that of a server.
         const TARGET_TYPE_SERVER = 1 << 17;
@@ -24,14 +24,14 @@ bitflags! {
         const EXTENDED_SESSION_SECURITY = 1 << 19;
         /// The CHALLENGE has pairs of names and values.
         const TARGET_INFO = 1 << 23;
-        /// The version is there. It says nothing that matters, but some clients leave its room out
-        /// of AUTHENTICATE if the CHALLENGE has none, and so move the MIC.
+        /// The message has a version. Its value has no effect, but some clients leave its eight
+        /// bytes out of AUTHENTICATE if the CHALLENGE has no version, which moves the MIC.
         const VERSION = 1 << 25;
         /// Keys of 128 bits.
         const KEYS_128 = 1 << 29;
         /// The client chooses the session key.
         const KEY_EXCHANGE = 1 << 30;
-        /// Keys of 56 bits; nothing where there are keys of 128.
+        /// Keys of 56 bits; without effect beside [`Flags::KEYS_128`].
         const KEYS_56 = 1 << 31;
     }
 }

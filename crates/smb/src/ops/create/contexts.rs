@@ -67,7 +67,7 @@ impl Contexts {
     ) -> impl Iterator<Item = ResponseContext> {
         let written = crate::fscc::NtTime::from(attr.mtime).0.unsigned_abs();
         let access = self.maximal_access.zip(maximal).map(|(since, access)| {
-            // MS-SMB2 §3.3.5.9.5: nothing new for who knows this state.
+            // A client that knows this state gets no access mask (MS-SMB2 §3.3.5.9.5).
             if since == written {
                 let (status, access) = (Status::NONE_MAPPED, AccessMask::empty());
                 ResponseContext::MaximalAccess { status, access }

@@ -57,7 +57,7 @@ pub(super) async fn open<H: Host>(
     }
 }
 
-/// A file that is gone since it was found.
+/// The error of a file that was removed since it was found.
 fn gone(error: FsError) -> Stop {
     match error {
         FsError::Stale | FsError::NotFound => Stop::Again(Status::OBJECT_NAME_NOT_FOUND),
@@ -104,7 +104,8 @@ fn decide(
     Ok((granted, granted | needed))
 }
 
-/// A file that is hidden or the system's is emptied only by those who say that they know.
+/// A hidden or system file is emptied only if the request has the same attribute (MS-FSA
+/// §2.1.5.1.2).
 fn keeps_hidden(asked: FileAttributes, dos: DosAttributes) -> Result<(), Status> {
     let pairs = [
         (DosAttributes::HIDDEN, FileAttributes::HIDDEN),

@@ -75,7 +75,7 @@ fn may_be(ask: &Ask, kind: FileKind) -> Result<(), Status> {
     if kind != FileKind::Directory && ask.path.names_directory() {
         return Err(Status::OBJECT_NAME_INVALID);
     }
-    // Nothing is encrypted here, and who asks for it must not believe that it were.
+    // Files are never encrypted here, and a client must not believe that its file is.
     if ask.attributes.contains(FileAttributes::ENCRYPTED) {
         return Err(Status::ACCESS_DENIED);
     }
@@ -162,7 +162,7 @@ async fn attributes<H: Host>(
     store.set_details(&open.object, &set, &Credentials::ROOT).await.map_err(status)
 }
 
-/// Removes an object that was made in vain, unless somebody else has opened it.
+/// Removes an object that this request made before it failed, unless another client has opened it.
 async fn undo<H: Host>(host: &H, at: &At<ObjectOf<H>>, object: &ObjectOf<H>) {
     let store = host.store();
     let alone = OpenMode { access: Sharing::DELETE, share: Sharing::empty() };

@@ -1,7 +1,8 @@
 //! FSCTL_SET_SPARSE, FSCTL_SET_ZERO_DATA and FSCTL_QUERY_ALLOCATED_RANGES (MS-FSA §2.1.5.10).
 //!
 //! Files of a store have holes whether or not a client has declared them sparse; what it declares
-//! is kept and shown, and a file that is not sparse is told to be allocated throughout.
+//! is kept and shown, and the ranges of a file that is not sparse are shown as allocated
+//! throughout.
 
 use crate::fscc::{self, RANGE_BYTES, encode_ranges, query_ranges, set_sparse, zero_data};
 use crate::host::Host;

@@ -95,8 +95,8 @@ impl<'a, H: Host> Entries<'a, H> {
         if self.single { ControlFlow::Break(true) } else { ControlFlow::Continue(()) }
     }
 
-    /// Appends an entry that was read with [`Entries::want`], unless its object is gone or is not
-    /// to be seen.
+    /// Appends an entry that was read with [`Entries::want`], unless its object was removed
+    /// or may not be shown.
     ///
     /// # Errors
     /// The errors of the store.

@@ -52,7 +52,7 @@ pub(super) async fn query_directory<H: Host>(cx: &Context<'_, H>, out: &mut Vec<
         turn.keep(scan);
         return Err(if first { Status::NO_SUCH_FILE } else { Status::NO_MORE_FILES }.into());
     }
-    // Entries found before an error are told; the error comes again.
+    // Entries found before an error are returned; the next request meets the error again.
     turn.keep(scan);
     reply.finish(out);
     Ok(Done::on(open.id))

@@ -53,7 +53,7 @@ impl<H: Host> Drop for Turn<'_, H> {
             listing.busy = false;
             core::mem::take(&mut listing.waiting)
         });
-        // All of them, because the one whose turn it is may have been given up.
+        // All requests are woken, because the next in turn may have been cancelled.
         waiting.into_iter().for_each(core::task::Waker::wake);
     }
 }

@@ -83,7 +83,7 @@ fn is_short(name: &[u8]) -> bool {
         })
 }
 
-/// The status of a class that tells nothing of any file: there are no extended attributes.
+/// The status of a class without information for any file: there are no extended attributes.
 fn without<O>(open: &Open<O>, class: u8) -> Status {
     match class {
         FULL_EA => granted(open, AccessMask::READ_EA).err().unwrap_or(Status::NO_EAS_ON_FILE),

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use weir_core::Store;
 use weir_core::store::FsStat;
 
-/// The kind of file system by whose name clients find out about its abilities.
+/// The kind of file system. Clients derive abilities from this name.
 const KIND: &str = "NTFS";
 
 const ABILITIES: FsAttributes = FsAttributes::CASE_PRESERVED_NAMES

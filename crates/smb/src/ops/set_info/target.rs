@@ -86,17 +86,17 @@ impl<O: Clone> Destination<O> {
 async fn free_to_change<H: Host>(host: &H, dir: &ObjectKey) -> Result<(), Failure> {
     let mode = OpenMode { access: Sharing::WRITE, share: Sharing::READ | Sharing::WRITE };
     let held = host.reserve(dir, mode).await?;
-    // Nobody who could have it deleted can have opened it meanwhile.
+    // While the reservation stands, no client can open the directory with the right to delete it.
     host.close(held).await;
     Ok(())
 }
 
 impl<O> Taken<O> {
     /// Reserves this object, which is not the one that is open, so that it can make room for it
-    /// (MS-FSA §2.1.5.15.11). That takes that the client says so, that it is a file which is not
-    /// read-only, and that nobody has it open, or with `posix` nobody who does not share its
-    /// deletion. Until the caller closes the open that it gets, nobody opens the object in a way
-    /// that would not bear its removal.
+    /// (MS-FSA §2.1.5.15.11). The request must allow the replacement, the object must be a file
+    /// that is not read-only, and no client may have it open, or with `posix` none that does not
+    /// share deletion. Until the caller closes the open that this returns, no client can open the
+    /// object without sharing deletion.
     ///
     /// # Errors
     /// [`Status::OBJECT_NAME_COLLISION`], [`Status::ACCESS_DENIED`].
