@@ -47,7 +47,7 @@ fn messages(frame: &[u8]) -> &[u8] {
 /// The headers of a chain, each with its bytes.
 fn elements(messages: &[u8]) -> Vec<(Header, &[u8])> {
     let chain = Chain::decode(messages).unwrap();
-    chain.iter().map(|element| (element.header.clone(), &messages[element.at])).collect()
+    chain.iter().map(|element| (element.header, &messages[element.at])).collect()
 }
 
 #[test]

@@ -13,8 +13,8 @@ use weir_control::config::RpcbindMode;
 
 const TIB: u64 = 1 << 40;
 
-/// Bytes of the request that spends the contract of `tiny`, which admits 16 bytes a second: the next
-/// request waits for more than a minute.
+/// Bytes of the request that spends the contract of `tiny`, which admits 16 bytes a second: the
+/// next request waits for more than a minute.
 const SPENT_BYTES: usize = 1024;
 
 /// A server with the volumes `tiny`, whose contract is spent by one request, and `open`, whose
@@ -64,8 +64,9 @@ impl Fixture {
         Client { lines: BufReader::new(socket) }
     }
 
-    /// Connects, opens a file on each of the two volumes, and spends the contract of `tiny`: no other
-    /// request passes its gate before [`Fixture::lift`], however slowly the machine runs the test.
+    /// Connects, opens a file on each of the two volumes, and spends the contract of `tiny`: no
+    /// other request passes its gate before [`Fixture::lift`], however slowly the machine runs the
+    /// test.
     fn connect_spent(&self) -> Client {
         let mut client = self.connect();
         assert_eq!(client.ask("open open here; open tiny there"), "ok 0; ok 1");
