@@ -33,6 +33,7 @@ use weir_state::{
 mod helpers;
 #[cfg(test)]
 pub(crate) use crate::utf16::to_utf16 as utf16;
+#[cfg(test)]
 pub(crate) use helpers::{header, wire_path};
 
 const VOLUME: VolumeId = VolumeId(1);
