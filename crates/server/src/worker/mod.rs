@@ -481,11 +481,16 @@ impl Worker {
         }
     }
 
-    /// Takes up a request that is prepared.
+    /// Goes on with the preparation of a request, and takes the request up once it is prepared.
     fn prepared(&mut self, slot: usize) {
-        let Some((prepared, preparing)) = self.state.preparing.wake(slot) else { return };
-        if let Some(conn) = find(&mut self.conns, preparing.connection.token) {
-            self.state.prepared(conn, prepared, preparing);
+        let ended = self.state.preparing.wake(slot);
+        let preparing = ended.as_ref().map(|(_, preparing)| preparing);
+        let Some(preparing) = preparing.or_else(|| self.state.preparing.meta(slot)) else { return };
+        let Some(conn) = find(&mut self.conns, preparing.connection.token) else { return };
+        match ended {
+            Some((prepared, preparing)) => self.state.prepared(conn, prepared, preparing),
+            // A part of it may have begun to wait.
+            None => self.state.set_alarm(conn),
         }
     }
 

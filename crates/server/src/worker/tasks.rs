@@ -96,6 +96,12 @@ impl<F: Future + Unpin, P, M: Send + 'static> Tasks<F, P, M> {
         }
     }
 
+    /// What is kept with the future that waits in `index`, if one does.
+    pub(crate) fn meta(&self, index: usize) -> Option<&P> {
+        let (_, meta) = self.slots.get(index)?.task.as_ref()?;
+        Some(meta)
+    }
+
     /// Time at which the future in `index` was last woken.
     pub(crate) fn woken(&self, index: usize) -> Option<Mono> {
         Some(Mono(self.slots.get(index)?.signal.woken.load(Ordering::Relaxed)))

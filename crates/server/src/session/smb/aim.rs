@@ -47,6 +47,8 @@ pub(super) struct Aim {
     pub(super) cost: Cost,
     /// The file that it reads or writes.
     pub(super) file: Option<ObjectKey>,
+    /// The open by which it reads or writes.
+    pub(super) open: Option<FileId>,
 }
 
 impl OnTree<'_> {
@@ -80,9 +82,9 @@ impl OnTree<'_> {
         let Usable { volume, share, user } = usable?;
         let op = OpName::smb(command).ok_or(Status::INVALID_PARAMETER)?;
         let named = |id| if id == FileId::PREVIOUS { self.related() } else { Some(id) };
-        let open = route.file.and_then(named).and_then(|id| session.file(id, tree_id));
-        let file = open.map(|open| open.open.key);
+        let open = route.file.and_then(named);
+        let file = open.and_then(|id| session.file(id, tree_id)).map(|open| open.open.key);
         let cost = volume.gate.cost(route.class, route.bytes.into());
-        Ok(Target::Volume(Aim { volume, share, user, op, route, cost, file }))
+        Ok(Target::Volume(Aim { volume, share, user, op, route, cost, file, open }))
     }
 }

@@ -174,7 +174,7 @@ impl SmbSession {
             Ok(Target::Pipes) => return Ok(self.chain(&mut cx, elements, sealed)),
             Err(status) => return refuse(status, Some(&session)),
         };
-        let Aim { volume, share, user, op, route, cost, file } = aim;
+        let Aim { volume, share, user, op, route, cost, file, .. } = aim;
         let (connection, arrived) = (cx.connection, cx.arrived);
         let (client, class) = (session.key, route.class);
         let accounts = Accounts(Arc::clone(served.snapshot()));
@@ -235,6 +235,8 @@ impl SmbSession {
             smb: Arc::clone(&self.smb),
             sessions: Arc::clone(&self.sessions),
             window: Arc::clone(&self.window),
+            pending: Arc::clone(&self.pending),
+            clock: cx.engine.clock,
             served: Arc::clone(cx.view.load()),
             io: cx.io.clone(),
             unparked: cx.unparked.clone(),
@@ -250,9 +252,10 @@ impl SmbSession {
         Begun::Await { reply: Box::pin(reply), holds, requests }
     }
 
-    /// Cancels requests (MS-SMB2 §3.3.5.16). There is no response to that; one that is answered by
-    /// it is answered for itself.
-    fn cancel(&mut self, chain: &Chain<'_>) -> Result<Begun, SmbError> {
+    /// Cancels requests (MS-SMB2 §3.3.5.16). There is no response to that; a request that is
+    /// answered because of it is answered in a frame of its own.
+    fn cancel(&self, chain: &Chain<'_>) -> Result<Begun, SmbError> {
+        let mut frames = Vec::new();
         for element in chain.iter() {
             let header = element.header;
             let id = match header.tree {
@@ -264,10 +267,10 @@ impl SmbSession {
                 let (status, is_sealed) = (Status::CANCELLED, sealed.is_some());
                 let answer = Answer::error(&header, status, is_sealed, session.as_ref());
                 let answer = if is_async { answer.in_async_form() } else { answer };
-                return Ok(Begun::Reply(frame_of(&self.window, vec![answer], sealed.as_ref())?));
+                frames.extend(frame_of(&self.window, vec![answer], sealed.as_ref())?);
             }
         }
-        Ok(Begun::Nothing)
+        Ok(if frames.is_empty() { Begun::Nothing } else { Begun::Reply(frames) })
     }
 }
 

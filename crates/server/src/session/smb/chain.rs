@@ -1,5 +1,9 @@
 //! Frames that are not one request on a volume: compounds, whose elements are carried out one after
 //! another, each under a permit of its own, and requests on no volume.
+//!
+//! An element that waits for a second gets an interim response in a frame of its own. The final
+//! responses of all elements leave in one frame, when the last element is done (MS-SMB2 §3.3.4.1.3
+//! leaves it to the server what it compounds).
 
 use super::accounts::Accounts;
 use super::aim::{Aim, OnTree, Target};
@@ -7,14 +11,16 @@ use super::answer::{Answer, sendable};
 use super::begin::Element;
 use super::connected::Connected;
 use super::host::SmbHost;
-use super::pending::Pending;
+use super::pending::{Pending, PendingList, Waiting};
 use super::server::SmbServer;
 use super::user_session::UserSession;
 use super::window::Window;
 use super::{job, pipes, tree};
+use crate::clock::SystemClock;
 use crate::engine::{Asked, ServedSet};
 use crate::sync::Arc;
 use crate::worker::{IoGenerations, NoPermit, Permits, Unparked, give_way};
+use std::future::Future;
 use std::net::IpAddr;
 use weir_control::logins::LoginEvent;
 use weir_core::{Clock, Mono};
@@ -35,6 +41,8 @@ pub(super) struct Ground {
     pub(super) smb: Arc<SmbServer>,
     pub(super) sessions: Arc<Connected>,
     pub(super) window: Arc<Window>,
+    pub(super) pending: Arc<PendingList>,
+    pub(super) clock: SystemClock,
     pub(super) served: Arc<ServedSet>,
     pub(super) io: IoGenerations,
     pub(super) unparked: Unparked,
@@ -123,10 +131,12 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
         }
         let from_before = before.and_then(|before| before.file);
         bytes += bytes_of(&element).lasting;
+        let pending = Pending::new();
         let ended = if bytes > COMPOUND_BYTES_MAX {
             ground.beyond_bound(&element)
         } else {
-            ground.carry_out(&element, from_before, arrived.take()).await?
+            let work = ground.carry_out(&element, from_before, arrived.take(), &pending);
+            ground.listed(&element.header, &pending, work).await?
         };
         let mut header = element.header;
         header.tree = TreeOrAsync::Tree(ended.tree_id);
@@ -137,7 +147,8 @@ pub(super) async fn run(ground: Ground, elements: Vec<Element>) -> Option<Vec<u8
             tree_id: ended.tree_id,
             file: handed_on(&header, &ended, from_before),
         });
-        answers.push(Answer::new(&header, ended.status, ended.bytes, session));
+        let answer = Answer::new(&header, ended.status, ended.bytes, session);
+        answers.push(answer.after(&pending));
     }
     sendable(&ground.window, answers, ground.sealed.as_ref(), ground.peer)
 }
@@ -176,6 +187,17 @@ impl Ground {
         }
     }
 
+    /// Does the `work` of an element. The element is listed as a request that waits while it has to.
+    async fn listed<T>(
+        &self,
+        header: &Header,
+        pending: &Arc<Pending>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let element = Waiting { header, sealed: self.sealed.as_ref(), pending };
+        self.pending.during(element, || self.clock.now(), work).await
+    }
+
     /// The session of an element that proves it.
     fn proved(&self, element: &Element) -> Result<Arc<UserSession>, Status> {
         let (Element { header, message }, sealed) = (element, self.sealed.as_ref());
@@ -189,6 +211,7 @@ impl Ground {
         element: &Element,
         before: Option<Result<FileId, Status>>,
         arrived: Option<Mono>,
+        pending: &Arc<Pending>,
     ) -> Option<Ended> {
         let Element { header, message } = element;
         let tree_id = header.tree_id();
@@ -229,7 +252,7 @@ impl Ground {
                         command => {
                             let (served, session) = (&*self.served, &session);
                             let on = OnTree { served, session, element, sealed, command, before };
-                            let on_tree = self.on_tree(on, arrived, bytes).await?;
+                            let on_tree = self.on_tree(on, arrived, pending, bytes).await?;
                             ended.status = on_tree.status;
                             ended.bytes = on_tree.bytes;
                             ended.file = on_tree.file;
@@ -284,6 +307,7 @@ impl Ground {
         &self,
         on: OnTree<'_>,
         arrived: Option<Mono>,
+        pending: &Arc<Pending>,
         bytes: Vec<u8>,
     ) -> Option<job::Carried> {
         let OnTree { session, element, sealed, command, .. } = on;
@@ -298,14 +322,21 @@ impl Ground {
             }
             Err(status) => return refuse(status),
         };
-        let Aim { volume, share, user, op, route, cost, file } = aim;
+        let Aim { volume, share, user, op, route, cost, file, open } = aim;
         let permits = Permits::new(self.connection, session.key, &self.unparked);
         let arrived = arrived.unwrap_or_else(|| volume.clock().now());
         let asked = Asked { op, class: route.class, cost, arrived };
-        let mut permit = match permits.ask(&volume, asked, file).await {
+        let refused = match pending.unless_cancelled(permits.ask(&volume, asked, file)).await {
+            Some(Ok(permit)) => Ok(permit),
+            Some(Err(NoPermit::Closed)) => return None,
+            Some(Err(NoPermit::Busy)) => Err(Status::INSUFFICIENT_RESOURCES),
+            None => Err(Status::CANCELLED),
+        };
+        let mut permit = match refused {
             Ok(permit) => permit,
-            Err(NoPermit::Closed) => return None,
-            Err(NoPermit::Busy) => return refuse(Status::INSUFFICIENT_RESOURCES),
+            Err(status) => {
+                return Some(job::Carried { file: open, ..job::Carried::refused(sealed, status) });
+            }
         };
         if route.waits {
             permit.set_aside(volume.clock().now());
@@ -320,8 +351,7 @@ impl Ground {
             accounts: Accounts(Arc::clone(self.served.snapshot())),
             io: self.io.clone(),
             permits,
-            pending: Pending::new(),
-            may_wait: false,
+            pending: Arc::clone(pending),
         };
         let carried = job::carry_out(&host, command, element, related, bytes, sealed).await;
         permit.end(carried.moved, !carried.status.is_error());

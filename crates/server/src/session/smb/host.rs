@@ -14,8 +14,6 @@ use crate::session::{Waiter, tell};
 use crate::sync::{Arc, lock};
 use crate::worker::{Barrier, IoGenerations, IoGuard, NoPermit, Permits};
 use std::future::Future;
-use std::pin::pin;
-use std::task::Poll;
 use weir_core::{Clock, ObjectKey, OpClass};
 use weir_qos::Cost;
 use weir_smb::host::{Host, RangeLock, Share, User, Volume};
@@ -44,8 +42,6 @@ pub(super) struct SmbHost {
     pub(super) io: IoGenerations,
     pub(super) permits: Permits,
     pub(super) pending: Arc<Pending>,
-    /// The request may wait for a lock. One in a compound may not: its client could not be told.
-    pub(super) may_wait: bool,
 }
 
 impl SmbHost {
@@ -92,21 +88,15 @@ impl SmbHost {
         Barrier::new(&self.volume.workers)
     }
 
-    /// Waits for a lock until it is held, the open is closed, or the client cancels the request.
+    /// Waits for a lock until it is held, the open is closed, the client cancels the request, or the
+    /// server stops.
     async fn wait_for(
         &self,
         open: OpenId,
         number: GrantId,
         waited: impl Future<Output = Waited>,
     ) -> Result<(), Status> {
-        let (mut waited, mut cancelled) = (pin!(waited), pin!(self.pending.cancelled()));
-        let ended = std::future::poll_fn(|cx| {
-            if let Poll::Ready(waited) = waited.as_mut().poll(cx) {
-                return Poll::Ready(Some(waited));
-            }
-            cancelled.as_mut().poll(cx).map(|()| None)
-        });
-        match ended.await {
+        match self.pending.unless_ended(waited).await {
             Some(Waited::Granted) => Ok(()),
             Some(Waited::Over) => Err(Status::RANGE_NOT_LOCKED),
             None => {
@@ -229,7 +219,7 @@ impl Host for SmbHost {
     ) -> Result<(), Status> {
         let (now, id) = (self.volume.clock().now(), open.shared);
         let waits = match locks {
-            [lock] if can_wait && self.may_wait => {
+            [lock] if can_wait => {
                 let (waited, waiter) = wait();
                 let waiter = Some(Waiter::Smb(waiter));
                 let RangeLock { span, mode } = *lock;
@@ -303,10 +293,11 @@ impl Host for SmbHost {
         };
         let (cost, arrived) = (Cost::of(bytes.into()), self.volume.clock().now());
         let asked = Asked { op, class, cost, arrived };
-        match self.permits.ask(&self.volume, asked, Some(*file)).await {
-            Ok(permit) => Ok(SmbPermit(permit)),
-            Err(NoPermit::Closed) => Err(Status::CANCELLED),
-            Err(NoPermit::Busy) => Err(Status::INSUFFICIENT_RESOURCES),
+        let permit = self.permits.ask(&self.volume, asked, Some(*file));
+        match self.pending.unless_cancelled(permit).await {
+            Some(Ok(permit)) => Ok(SmbPermit(permit)),
+            Some(Err(NoPermit::Busy)) => Err(Status::INSUFFICIENT_RESOURCES),
+            Some(Err(NoPermit::Closed)) | None => Err(Status::CANCELLED),
         }
     }
 }

@@ -153,20 +153,8 @@ impl SmbJob {
         };
         let volume = Arc::clone(start.volume);
         let (io, permits) = (start.io.clone(), (start.permits)());
-        let may_wait = true;
-        let host = SmbHost {
-            smb,
-            session,
-            tree,
-            share,
-            user,
-            volume,
-            accounts,
-            io,
-            permits,
-            pending,
-            may_wait,
-        };
+        let host =
+            SmbHost { smb, session, tree, share, user, volume, accounts, io, permits, pending };
         let is_sealed = sealed.is_some();
         let bytes = frame::begin(start.reply, is_sealed);
         let operation = Operation::Smb(Box::pin(async move {

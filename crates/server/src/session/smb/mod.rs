@@ -41,7 +41,7 @@ use crate::limits::RECORD_BYTES_MAX;
 use crate::sync::{Arc, oneshot};
 use connected::Connected;
 use login::HalfLogin;
-use pending::{Interim, PendingList};
+use pending::{Interim, PendingList, Waiting};
 use std::future::Future;
 use std::pin::Pin;
 use weir_core::Mono;
@@ -102,7 +102,8 @@ pub(crate) struct SmbSession {
     window: Arc<Window>,
     logins: Vec<HalfLogin>,
     sessions: Arc<Connected>,
-    pending: PendingList,
+    /// The requests that wait; the frames that are carried out add their elements.
+    pending: Arc<PendingList>,
     delayed: Vec<Delayed>,
 }
 
@@ -115,7 +116,7 @@ impl SmbSession {
             window: Arc::default(),
             logins: Vec::new(),
             sessions: Arc::default(),
-            pending: PendingList::default(),
+            pending: Arc::default(),
             delayed: Vec::new(),
         }
     }
@@ -133,13 +134,14 @@ impl SmbSession {
 
     /// See [`super::Session::waits`].
     pub(super) fn waits(&mut self, job: &SmbJob, now: Mono) {
-        let (header, sealed) = (job.element.header, job.sealed.clone());
-        self.pending.add(header, sealed, &job.pending, true, now);
+        let (header, sealed, pending) = (&job.element.header, job.sealed.as_ref(), &job.pending);
+        self.pending.add_parked(Waiting { header, sealed, pending }, now);
     }
 
     /// See [`super::Session::under_way`].
     pub(super) fn under_way(&mut self, rest: &SmbUnanswered, now: Mono) {
-        self.pending.add(rest.header, rest.sealed.clone(), &rest.pending, false, now);
+        let (header, sealed, pending) = (&rest.header, rest.sealed.as_ref(), &rest.pending);
+        self.pending.add_begun(Waiting { header, sealed, pending }, now);
     }
 
     /// See [`super::Session::ended`].

@@ -1,6 +1,6 @@
 //! A server, and clients of SMB that log in to it over sockets, for tests of the session layer.
 //! Requests are built by a client's encoders, sent in frames of one or more, and their responses
-//! read back. Not here: signatures and seals on the client's side.
+//! read back.
 
 use super::super::Protocol;
 use crate::Server;
@@ -20,7 +20,10 @@ use weir_core::testing::block_on;
 use weir_core::{Credentials, SetAttr, Store};
 use weir_crypto::Provider;
 use weir_smb::auth::{Account, Initiator, nt_hash};
-use weir_smb::crypto::{Derivation, Preauth, Role, SigningAlgorithm, SigningKey};
+use weir_smb::crypto::{
+    Cipher, Derivation, Preauth, Role, SealKeys, SigningAlgorithm, SigningKey, TRANSFORM_BYTES,
+    Transform,
+};
 use weir_smb::utf16::to_utf16;
 use weir_smb::wire::{
     AccessMask, Capabilities, Chain, ChainWriter, Channel, CloseFlags, CloseRequest, Command,
@@ -42,6 +45,9 @@ const PASSWORD: &str = "secret of ann";
 
 /// Credits that each request asks for.
 const CREDITS: u16 = 64;
+
+/// The cipher that clients offer.
+const CIPHER: Cipher = Cipher::Aes128Gcm;
 
 /// A server with the shares `tiny`, whose contract is spent by one request, and `open`, whose
 /// contract never binds, and one user.
@@ -223,14 +229,18 @@ impl Ask {
     pub(crate) fn negotiate() -> Self {
         let (hash, dialect) = (1u16.to_le_bytes(), Dialect::SMB_3_1_1.0.to_le_bytes());
         let hashes = Numbers::new(&hash);
+        let cipher = (CIPHER as u16).to_le_bytes();
         let mut buffer = Vec::new();
-        let context = NegotiateContext::PreauthIntegrity { hashes, salt: &[7; 32] };
+        let contexts = [
+            NegotiateContext::PreauthIntegrity { hashes, salt: &[7; 32] },
+            NegotiateContext::Encryption(Numbers::new(&cipher)),
+        ];
         let request = NegotiateRequest {
             security_mode: SecurityMode::SIGNING_ENABLED,
             capabilities: Capabilities::LARGE_MTU,
             client_guid: [9; 16],
             dialects: Numbers::new(&dialect),
-            contexts: NegotiateContexts::build(&mut buffer, [context]),
+            contexts: NegotiateContexts::build(&mut buffer, contexts),
         };
         Self::new(Command::Negotiate, |out| request.encode(out))
     }
@@ -353,11 +363,21 @@ pub(crate) struct Told {
     pub(crate) header: Header,
     /// The message, from its header on.
     pub(crate) message: Vec<u8>,
+    /// Its frame was sealed.
+    pub(crate) sealed: bool,
 }
 
 impl Told {
     pub(crate) fn status(&self) -> Status {
         self.header.status
+    }
+
+    /// The asynchronous id, if the response has that form.
+    pub(crate) fn async_id(&self) -> Option<u64> {
+        match self.header.tree {
+            TreeOrAsync::Async(id) => Some(id),
+            TreeOrAsync::Tree(_) => None,
+        }
     }
 
     /// The open that a CREATE made.
@@ -367,7 +387,18 @@ impl Told {
     }
 }
 
-/// A client on one connection. It signs what has to be signed: TREE_CONNECT (MS-SMB2 §3.3.5.7).
+/// The protection of the requests of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    /// TREE_CONNECT is signed, as it has to be (MS-SMB2 §3.3.5.7).
+    Least,
+    /// All are signed.
+    Signed,
+    /// All are sealed.
+    Sealed,
+}
+
+/// A client on one connection.
 pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     next_id: u64,
@@ -378,13 +409,17 @@ pub(crate) struct Client {
     /// The last frame that was sent, without its length.
     sent: Vec<u8>,
     key: Option<SigningKey<Provider>>,
+    seal: Option<SealKeys<Provider>>,
+    pub(crate) protection: Protection,
 }
 
 impl Client {
     /// A client on a connection of which nothing was used yet.
     pub(crate) fn over(socket: TcpStream) -> Self {
         let (preauth, sent) = (Preauth::new(), Vec::new());
-        Self { socket, next_id: 0, session: 0, tree: 0, preauth, sent, key: None }
+        let (next_id, session, tree) = (0, 0, 0);
+        let (key, seal, protection) = (None, None, Protection::Least);
+        Self { socket, next_id, session, tree, preauth, sent, key, seal, protection }
     }
 
     /// Sends the requests in one frame. Gives the id of the first message.
@@ -395,7 +430,7 @@ impl Client {
         for ask in asks {
             let mut flags = HeaderFlags::empty();
             flags.set(HeaderFlags::RELATED, ask.related);
-            flags.set(HeaderFlags::SIGNED, ask.command == Command::TreeConnect);
+            flags.set(HeaderFlags::SIGNED, self.signs(ask.command));
             let header = Header {
                 credit_charge: ask.charge,
                 status: Status::SUCCESS,
@@ -413,14 +448,66 @@ impl Client {
             frame.extend_from_slice(&ask.body);
         }
         writer.finish(&mut frame);
+        if let Some(key) = &self.key {
+            let places: Vec<_> =
+                Chain::decode(&frame[4..]).unwrap().iter().map(|element| element.at).collect();
+            for (place, _) in
+                places.into_iter().zip(asks).filter(|(_, ask)| self.signs(ask.command))
+            {
+                key.sign(&mut frame[4..][place]).unwrap();
+            }
+        }
+        self.send_messages(frame.split_off(4));
+        first
+    }
+
+    fn signs(&self, command: Command) -> bool {
+        match self.protection {
+            Protection::Least => command == Command::TreeConnect,
+            Protection::Signed => true,
+            Protection::Sealed => false,
+        }
+    }
+
+    /// Cancels the request `id`, which is a message id, or an asynchronous id if the request got an
+    /// interim response.
+    pub(crate) fn cancel(&mut self, id: u64, asynchronous: bool) {
+        let (flags, message_id, tree) = match asynchronous {
+            true => (HeaderFlags::ASYNC, 0, TreeOrAsync::Async(id)),
+            false => (HeaderFlags::empty(), id, TreeOrAsync::Tree(self.tree)),
+        };
+        let header = Header {
+            credit_charge: 0,
+            status: Status::SUCCESS,
+            command: Ok(Command::Cancel),
+            credits: 0,
+            flags,
+            next_command: 0,
+            message_id,
+            tree,
+            session_id: self.session,
+            signature: [0; 16],
+        };
+        let mut message = header.to_bytes().to_vec();
+        Empty.encode(&mut message);
+        self.send_messages(message);
+    }
+
+    /// Sends messages in one frame, sealed if all of the client's are.
+    fn send_messages(&mut self, messages: Vec<u8>) {
+        let mut frame = vec![0; 4];
+        match (&self.seal, self.protection) {
+            (Some(keys), Protection::Sealed) => {
+                frame.resize(4 + TRANSFORM_BYTES, 0);
+                frame.extend_from_slice(&messages);
+                keys.seal(self.session, &mut frame[4..]).unwrap();
+            }
+            _ => frame.extend_from_slice(&messages),
+        }
         let length = u32::try_from(frame.len() - 4).unwrap();
         frame[..4].copy_from_slice(&length.to_be_bytes());
-        if let ([Ask { command: Command::TreeConnect, .. }], Some(key)) = (asks, &self.key) {
-            key.sign(&mut frame[4..]).unwrap();
-        }
         self.socket.write_all(&frame).unwrap();
-        self.sent = frame.split_off(4);
-        first
+        self.sent = messages;
     }
 
     /// The next frame with responses; nothing if the server has closed the connection.
@@ -429,24 +516,36 @@ impl Client {
         self.socket.read_exact(&mut prefix).ok()?;
         let mut frame = vec![0; usize::try_from(u32::from_be_bytes(prefix)).unwrap()];
         self.socket.read_exact(&mut frame).ok()?;
+        let sealed = Transform::is_at(&frame);
+        if sealed {
+            frame = self.seal.as_ref().unwrap().open(&mut frame).unwrap().to_vec();
+        }
         let chain = Chain::decode(&frame).unwrap();
-        let told = |element: weir_smb::wire::Element| Told {
-            header: element.header,
-            message: frame[element.at].to_vec(),
+        let told = |element: weir_smb::wire::Element| {
+            let (header, message) = (element.header, frame[element.at].to_vec());
+            if header.flags.contains(HeaderFlags::SIGNED) {
+                self.key.as_ref().unwrap().verify(&Provider, &message).unwrap();
+            }
+            Told { header, message, sealed }
         };
         Some(chain.iter().map(told).collect())
     }
 
-    /// The next response that is no interim one.
-    pub(crate) fn receive(&mut self) -> Told {
+    /// The next frame that is no interim response.
+    pub(crate) fn receive_final(&mut self) -> Vec<Told> {
         loop {
-            let mut told = self.receive_frame().expect("the connection is open");
-            assert_eq!(told.len(), 1, "responses in one frame");
-            let told = told.remove(0);
-            if told.status() != Status::PENDING {
-                return told;
+            let frame = self.receive_frame().expect("the connection is open");
+            if frame[0].status() != Status::PENDING {
+                return frame;
             }
         }
+    }
+
+    /// The next response that is no interim one.
+    pub(crate) fn receive(&mut self) -> Told {
+        let mut told = self.receive_final();
+        assert_eq!(told.len(), 1, "responses in one frame");
+        told.remove(0)
     }
 
     /// Waits until the server has closed the connection.
@@ -497,6 +596,7 @@ impl Client {
         preauth.update(&Provider, &self.sent);
         let keys = Derivation::new(&Provider, &proven.session_key(), &preauth);
         self.key = Some(keys.signing(SigningAlgorithm::AesCmac, Role::Client));
+        self.seal = Some(keys.sealing(CIPHER, Role::Client).unwrap());
     }
 
     fn send_token(&mut self, token: &[u8]) {

@@ -1,6 +1,6 @@
 //! The session layer from sockets to the counters of volumes.
 
-use super::testing::{Ask, Client, Fixture, Told};
+use super::testing::{Ask, Client, Fixture, Protection, Told};
 use crate::limits::REPLY_BYTES_MAX;
 use std::time::Duration;
 use weir_catalog::{PoolChange, TermsChange, VolumeChange};
@@ -8,7 +8,7 @@ use weir_core::testing::block_on;
 use weir_core::{Clock, Name, Store};
 use weir_qos::Iops;
 use weir_qos::contract::Qos;
-use weir_smb::wire::{Command, CreateOptions, FileId, LockFlags, Status};
+use weir_smb::wire::{Command, CreateOptions, FileId, HeaderFlags, LockFlags, Status};
 
 /// A write that spends the contract of the volume `tiny` for a minute, so that the next one waits
 /// also on a busy machine.
@@ -30,7 +30,7 @@ fn where_there_are_bursts_every_request_of_smb_counts_alone_and_in_a_compound() 
     assert!(alone >= 5, "{alone} requests waited");
     for _ in 0..5 {
         client.send(&[Ask::query(file), Ask::query(file)]);
-        let told = client.receive_frame().unwrap();
+        let told = client.receive_final();
         assert!(told.iter().all(|told| told.status() == Status::SUCCESS), "{told:?}");
     }
     let both = fixture.live("open").delayed_ops;
@@ -78,7 +78,7 @@ fn an_element_of_a_compound_comes_when_those_before_it_are_done() {
         fixture.until_waiting("tiny", 1);
         std::thread::sleep(Duration::from_secs(seconds));
         fixture.lift();
-        assert_eq!(client.receive_frame().unwrap().len(), 2);
+        assert_eq!(client.receive_final().len(), 2);
         let after = fixture.live("tiny");
         let waited = after.wait_nanos - before.wait_nanos;
         assert!(waited >= seconds * 1_000_000_000, "{waited} ns");
@@ -311,7 +311,7 @@ fn a_late_logoff_closes_opens_on_volumes_that_its_frame_did_not_know() {
     client.tree("young");
     client.open("file");
     fixture.lift();
-    let told = client.receive_frame().unwrap();
+    let told = client.receive_final();
     assert!(told.iter().all(|told| told.status() == Status::SUCCESS), "{told:?}");
     assert_eq!(fixture.server.engine().locks.tables().used().opens, 0);
 }
@@ -326,4 +326,169 @@ fn the_end_of_a_session_gives_way_and_closes_all_its_opens() {
     assert_eq!(fixture.server.engine().locks.tables().used().opens, 600);
     assert_eq!(client.ask(Ask::log_off()).status(), Status::SUCCESS);
     assert_eq!(fixture.server.engine().locks.tables().used().opens, 0);
+}
+
+/// The interim response, which comes alone in its frame, to the element `id` of a compound.
+fn interim(client: &mut Client, id: u64) -> Told {
+    let mut frame = client.receive_frame().unwrap();
+    let told = frame.remove(0);
+    assert!(frame.is_empty(), "an interim response comes alone");
+    assert_eq!((told.status(), told.header.message_id), (Status::PENDING, id));
+    assert_eq!(told.async_id(), Some(id));
+    assert!(told.header.credits > 0 && !told.header.flags.contains(HeaderFlags::SIGNED));
+    told
+}
+
+/// The next frame's statuses. The element `asynchronous` of it has the asynchronous form, after its
+/// interim response, and no other element has.
+fn finals(client: &mut Client, asynchronous: usize) -> Vec<Status> {
+    let frame = client.receive_frame().unwrap();
+    for (number, told) in frame.iter().enumerate() {
+        let (is_async, id) = (number == asynchronous, told.header.message_id);
+        assert_eq!(told.async_id(), is_async.then_some(id), "{number}");
+        assert_eq!(told.header.credits == 0, is_async, "the credits came with the interim one");
+    }
+    frame.iter().map(Told::status).collect()
+}
+
+/// A client of `tiny` whose contract is spent, and a file that it has open.
+fn spent(fixture: &Fixture) -> (Client, FileId) {
+    let mut client = fixture.log_in("tiny");
+    let file = client.open("file");
+    assert_eq!(client.ask(Ask::write(file, 0, &SPENT)).status(), Status::SUCCESS);
+    (client, file)
+}
+
+#[test]
+fn an_element_that_waits_for_its_contract_gets_an_interim_response_whatever_protects_it() {
+    for protection in [Protection::Least, Protection::Signed, Protection::Sealed] {
+        let fixture = Fixture::start();
+        let (mut client, file) = spent(&fixture);
+        client.protection = protection;
+        let write = Ask::write(file, 0, &[1; 512]);
+        let first = client.send(&[Ask::open("other"), write, Ask::echo()]);
+        let told = interim(&mut client, first + 1);
+        assert_eq!(told.sealed, protection == Protection::Sealed);
+        fixture.lift();
+        let frame = client.receive_frame().unwrap();
+        let ids: Vec<_> = frame.iter().map(Told::async_id).collect();
+        assert_eq!(ids, [None, Some(first + 1), None]);
+        for told in &frame {
+            assert_eq!(told.status(), Status::SUCCESS);
+            assert_eq!(told.sealed, protection == Protection::Sealed);
+            let signed = told.header.flags.contains(HeaderFlags::SIGNED);
+            assert_eq!(signed, protection == Protection::Signed);
+        }
+        assert_eq!(client.ask(Ask::close(frame[0].file())).status(), Status::SUCCESS);
+    }
+}
+
+#[test]
+fn a_client_cancels_the_element_that_waits_for_its_contract_and_those_after_it_go_on() {
+    for asynchronous in [false, true] {
+        let fixture = Fixture::start();
+        let (mut client, file) = spent(&fixture);
+        let close = Ask::close(FileId::PREVIOUS).related();
+        let first = client.send(&[Ask::write(file, 0, &[1; 512]), close]);
+        fixture.until_waiting("tiny", 1);
+        if asynchronous {
+            interim(&mut client, first);
+        }
+        client.cancel(first, asynchronous);
+        let finals = match asynchronous {
+            true => finals(&mut client, 0),
+            false => client.receive_final().iter().map(Told::status).collect(),
+        };
+        assert_eq!(finals, [Status::CANCELLED, Status::SUCCESS], "the CLOSE finds the open");
+        assert_eq!(client.ask(Ask::close(file)).status(), Status::FILE_CLOSED);
+        assert_eq!(fixture.live("tiny").write_bytes, SPENT.len() as u64, "it is not carried out");
+    }
+}
+
+#[test]
+fn a_lock_in_a_compound_waits_like_one_alone() {
+    let fixture = Fixture::start();
+    let (mut holder, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let (held, wanted) = (holder.open("file"), other.open("file"));
+    let exclusive = LockFlags::EXCLUSIVE;
+    let compound = || {
+        let write = Ask::write(FileId::PREVIOUS, 0, b"x").related();
+        [Ask::query(wanted), Ask::lock(wanted, exclusive).related(), write]
+    };
+    let (good, conflict) = (Status::SUCCESS, Status::FILE_LOCK_CONFLICT);
+    assert_eq!(holder.ask(Ask::lock(held, exclusive)).status(), good);
+    for asynchronous in [true, false] {
+        let id = other.send(&compound()) + 1;
+        interim(&mut other, id);
+        other.cancel(id, asynchronous);
+        assert_eq!(finals(&mut other, 1), [good, Status::CANCELLED, conflict]);
+    }
+    let id = other.send(&compound()) + 1;
+    interim(&mut other, id);
+    assert_eq!(holder.ask(Ask::lock(held, LockFlags::UNLOCK)).status(), good);
+    assert_eq!(finals(&mut other, 1), [good; 3]);
+    assert_eq!(fixture.server.engine().locks.tables().used().waiters, 0);
+}
+
+#[test]
+fn a_client_cancels_a_copy_that_waits_for_its_contract() {
+    let fixture = Fixture::start();
+    let (mut client, file) = spent(&fixture);
+    let target = client.open("target");
+    let copy = client.send(&[Ask::copy(file, target, 512)]);
+    fixture.until_waiting("tiny", 1);
+    client.cancel(copy, false);
+    assert_eq!(client.receive().status(), Status::CANCELLED);
+    assert_eq!(client.ask(Ask::close(target)).status(), Status::SUCCESS);
+}
+
+#[test]
+fn a_stop_cancels_elements_that_wait_for_other_clients() {
+    let fixture = Fixture::start();
+    let (mut holder, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let (held, wanted) = (holder.open("file"), other.open("file"));
+    let exclusive = LockFlags::EXCLUSIVE;
+    assert_eq!(holder.ask(Ask::lock(held, exclusive)).status(), Status::SUCCESS);
+    let lock = || Ask::lock(wanted, exclusive);
+    let first = other.send(&[lock(), lock(), Ask::query(wanted)]);
+    interim(&mut other, first);
+    let stop = std::thread::spawn(move || fixture.server.stop().unwrap());
+    // The second LOCK begins to wait when the server stops already.
+    let (cancelled, good) = (Status::CANCELLED, Status::SUCCESS);
+    assert_eq!(finals(&mut other, 0), [cancelled, cancelled, good]);
+    drop((holder, other));
+    stop.join().unwrap();
+}
+
+#[test]
+fn a_stop_gives_up_elements_that_their_contract_does_not_let_go_in_time() {
+    let fixture = Fixture::with(|config| config.shutdown_grace = Duration::ZERO);
+    let (mut client, file) = spent(&fixture);
+    client.send(&[Ask::write(file, 0, &[1; 512]), Ask::close(file)]);
+    fixture.until_waiting("tiny", 1);
+    let volume = fixture.volume("tiny");
+    fixture.server.stop().unwrap();
+    client.until_closed();
+    assert_eq!((volume.gate.waiting(), volume.gate.parked()), (0, 0));
+}
+
+#[test]
+fn an_element_whose_connection_closes_waits_no_more() {
+    let fixture = Fixture::start();
+    let (mut holder, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let (held, wanted) = (holder.open("file"), other.open("file"));
+    let exclusive = LockFlags::EXCLUSIVE;
+    assert_eq!(holder.ask(Ask::lock(held, exclusive)).status(), Status::SUCCESS);
+    let lock = other.send(&[Ask::lock(wanted, exclusive), Ask::query(wanted)]);
+    interim(&mut other, lock);
+    let (mut client, file) = spent(&fixture);
+    let write = client.send(&[Ask::write(file, 0, &[1; 512]), Ask::close(file)]);
+    interim(&mut client, write);
+    drop((other, client));
+    fixture.until_waiting("tiny", 0);
+    assert_eq!(fixture.volume("tiny").gate.parked(), 0);
+    drop(holder);
+    fixture.until_nobody_is_left();
+    assert_eq!(fixture.live("tiny").write_bytes, SPENT.len() as u64, "it is not carried out");
+    fixture.server.stop().unwrap();
 }
