@@ -44,6 +44,9 @@ use weir_qos::{
 /// The charge of a request, by its volume and its file.
 pub type Charged = weir_qos::Charged<ObjectKey>;
 
+/// The identity of a waiting request.
+pub type RequestId = weir_qos::RequestId<ObjectKey>;
+
 /// The charge of a file.
 pub type FileCharge = weir_qos::FileCharge<ObjectKey>;
 
@@ -79,6 +82,8 @@ pub struct Parked {
     pub must_poll: bool,
     /// Bytes of memory that the request is accounted for.
     pub pinned: u64,
+    /// The request, by which it can be [cancelled](Gate::cancel_one).
+    pub id: RequestId,
     /// A bound on parked memory is reached: the connection must stop reading.
     pub full: bool,
 }
@@ -409,10 +414,10 @@ impl<T: Queued> Gate<T> {
             return Err(request);
         }
         self.parked.fetch_add(pinned, Ordering::Relaxed);
-        let (client, id, cost) = (request.client(), request.connection(), request.cost());
+        let (client, from, cost) = (request.client(), request.connection(), request.cost());
         let file = request.file().copied();
         // A part goes on although requests of its connection wait for room: it has its room.
-        let connection = if room.is_some() { id.token } else { parts_of(id.token) };
+        let connection = if room.is_some() { from.token } else { parts_of(from.token) };
         let demand = Demand { client, connection, cost, file, pinned };
         let holds = request.held_bytes();
         let ticket = Ticket { request, since: now, pinned, holds, room };
@@ -421,18 +426,19 @@ impl<T: Queued> Gate<T> {
             waiting.observed.queued(cost);
             waiting.pinned.add(client, pinned);
             let mut must_poll = waiting.queue.push(&self.meters, demand, ticket);
+            let id = waiting.queue.last_id(&demand);
             if must_poll {
                 member.again();
             }
             must_poll |= member.wake();
             if must_poll {
-                self.set_owner(&member, id.worker);
+                self.set_owner(&member, from.worker);
             }
             let full = self.is_full_for(client, connection, waiting);
             if full {
-                waiting.stopped.push(Stopped { connection: id, client });
+                waiting.stopped.push(Stopped { connection: from, client });
             }
-            Parked { must_poll, full, pinned }
+            Parked { must_poll, full, pinned, id }
         }))
     }
 
@@ -524,6 +530,30 @@ impl<T: Queued> Gate<T> {
             }
             self.resume(waiting, resumed);
         });
+    }
+
+    /// Takes out one waiting request, because its client has cancelled it, and frees its memory and
+    /// its place; `None` if it was released. Poll the gate afterwards: another request may go sooner.
+    pub fn cancel_one(
+        &self,
+        id: RequestId,
+        now: Mono,
+        resumed: &mut Vec<Stopped>,
+    ) -> Option<Ticket<T>> {
+        self.locked(|mut member, waiting| {
+            waiting.observed.until(now, &waiting.queue);
+            let ticket = waiting.queue.cancel_one(&self.meters, id, now)?;
+            let max = self.parked_max.load(Ordering::Relaxed);
+            waiting.pinned.remove(ticket.request.client(), ticket.pinned, max);
+            self.unaccount(ticket.pinned);
+            if waiting.queue.is_empty() {
+                member.pause();
+            } else {
+                member.again();
+            }
+            self.resume(waiting, resumed);
+            Some(ticket)
+        })
     }
 
     fn release(

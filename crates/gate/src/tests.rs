@@ -86,6 +86,28 @@ fn waiting_requests_of_all_volumes_never_hold_more_than_the_bound() {
 }
 
 #[test]
+fn a_cancelled_request_frees_its_memory_and_the_next_one_goes_when_it_may() {
+    let total = Arc::new(ParkedTotal::new(64 << 20));
+    let limits = Limits::of(BytesPerSecond::from_mib(1));
+    let gate = Gate::new(VolumeId(7), limits, Arc::clone(&total));
+    let (now, mut resumed) = (Mono::from_secs(1), Vec::new());
+    assert!(gate.try_pass(Cost::of(1 << 20), None, now).is_some());
+    let park = |bytes| gate.park(Write(bytes), None, now).ok().unwrap();
+    let (one, other) = (park(1 << 20), park(512));
+    let cancelled = gate.cancel_one(one.id, now, &mut resumed).unwrap();
+    assert_eq!((cancelled.request.0, cancelled.pinned), (1 << 20, one.pinned));
+    assert_eq!((gate.waiting(), gate.parked(), total.bytes()), (1, other.pinned, other.pinned));
+    assert!(gate.cancel_one(one.id, now, &mut resumed).is_none(), "it waits no more");
+    let (later, mut released) = (Mono::from_secs(3), Vec::new());
+    assert!(gate.poll(later, &mut released, &mut resumed).is_none());
+    assert_eq!((released.len(), released[0].ticket.request.0), (1, 512));
+    assert!(gate.cancel_one(other.id, later, &mut resumed).is_none(), "it was released");
+    assert_eq!((gate.parked(), total.bytes()), (0, 0));
+    // Nobody waits: the cancelled request was not charged.
+    assert!(gate.try_pass(Cost::of(1), None, later).is_some());
+}
+
+#[test]
 fn a_request_that_is_refused_and_dropped_says_so_if_it_was_charged() {
     let limits = Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond::from_mib(1)) };
     let gate = Gate::<Write>::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));

@@ -369,6 +369,32 @@ impl<K: Ord + Copy, T> FileLimiter<K, T> {
         debug_assert_eq!(self.throttled, self.queued(), "the count matches the queues");
     }
 
+    /// Takes out the throttled request with that serial of a client's connection, if it waits for
+    /// the file `name`. It was not charged.
+    pub(crate) fn cancel(
+        &mut self,
+        name: K,
+        client: ClientKey,
+        connection: u64,
+        serial: u64,
+        now: Mono,
+    ) -> Option<T> {
+        // Its file may be one of those without room of their own.
+        for name in [Some(name), None] {
+            let Some(file) = self.files.get_mut(&name) else { continue };
+            let cancelled = file.queue.cancel(&file.meters, client, connection, serial);
+            let Some(Throttled { token, .. }) = cancelled else { continue };
+            self.throttled -= 1;
+            if file.queue.is_empty() {
+                due(&mut self.due, name, file, None);
+            } else {
+                file.poll_at(&mut self.due, name, now);
+            }
+            return Some(token);
+        }
+        None
+    }
+
     /// All throttled requests, because files have no ceiling any more.
     pub fn into_throttled(self) -> impl Iterator<Item = T> {
         let files = self.files.into_values();

@@ -40,4 +40,4 @@ pub use observed::Observed;
 pub use queue::{ClientKey, Departure, Entry, Queue, Step};
 pub use rate::{BytesPerSecond, Iops};
 pub use shares::{Share, Shares};
-pub use wait_queue::{Charged, Demand, WaitQueue};
+pub use wait_queue::{Charged, Demand, RequestId, WaitQueue};

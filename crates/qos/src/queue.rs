@@ -532,28 +532,96 @@ impl<T> Queue<T> {
         cancelled: &mut impl FnMut(T),
     ) {
         while let Some((_, &at)) = self.by_connection.range(clients_of(connection)).next() {
-            let Connection { client, place, stalled, waiters, .. } = self.remove_connection(at);
-            let client = &mut self.clients[client];
-            let was_ready = client.turns.is_ready();
-            if stalled {
-                client.stalled -= 1;
-                self.stalled -= waiters.len();
-            }
-            client.turns.leave(place);
-            if !client.turns.is_ready() && (was_ready || stalled) {
-                client.place = match client.stalled {
-                    0 => self.turns.pause(client.place),
-                    _ => self.turns.stall(client.place),
-                };
-            }
-            for waiter in waiters {
-                self.uncount(waiter.cost);
-                cancelled(waiter.token);
-            }
+            self.abandon(at, cancelled);
         }
         if self.ready() == 0 {
             self.drained(meters);
         }
+    }
+
+    /// Takes out the request with that [serial](Order) of a client's connection, if it waits here.
+    /// It was not charged, so there is nothing to refund.
+    pub(crate) fn cancel(
+        &mut self,
+        meters: &Meters,
+        client: ClientKey,
+        connection: u64,
+        serial: u64,
+    ) -> Option<T> {
+        let at = *self.by_connection.get(&(connection, client))?;
+        let waiters = &self.connections[at].waiters;
+        let number = waiters.binary_search_by_key(&serial, |waiter| waiter.serial).ok()?;
+        let mut cancelled = None;
+        if waiters.len() == 1 {
+            self.abandon(at, &mut |token| cancelled = Some(token));
+        } else {
+            cancelled = self.take_out(at, number);
+        }
+        if self.ready() == 0 {
+            self.drained(meters);
+        }
+        cancelled
+    }
+
+    /// Removes a connection of a client, and hands its requests to `cancelled`.
+    fn abandon(&mut self, at: usize, cancelled: &mut impl FnMut(T)) {
+        let was_next = self.is_next(at);
+        let Connection { client: client_at, place, stalled, waiters, .. } =
+            self.remove_connection(at);
+        let client = &mut self.clients[client_at];
+        if stalled {
+            client.stalled -= 1;
+            self.stalled -= waiters.len();
+        }
+        client.turns.leave(place);
+        if was_next || stalled && !client.turns.is_ready() {
+            self.stand_anew(client_at);
+        }
+        for waiter in waiters {
+            self.uncount(waiter.cost);
+            cancelled(waiter.token);
+        }
+    }
+
+    /// Takes out one of the requests of a connection, which has others.
+    fn take_out(&mut self, at: usize, number: usize) -> Option<T> {
+        let was_next = self.is_next(at);
+        let connection = &mut self.connections[at];
+        let Waiter { cost, token, .. } = connection.waiters.remove(number)?;
+        if connection.stalled {
+            self.stalled -= 1;
+        } else if let Some(first) = connection.waiters.front().filter(|_| number == 0) {
+            let (weight, client_at) = (first.weight, connection.client);
+            let turns = &mut self.clients[client_at].turns;
+            let idle = turns.pause(connection.place);
+            connection.place = turns.rejoin(idle, weight, false);
+            if was_next {
+                self.stand_anew(client_at);
+            }
+        }
+        self.uncount(cost);
+        Some(token)
+    }
+
+    /// Whether the next request of a client is the first of the connection.
+    fn is_next(&self, at: usize) -> bool {
+        let client = &self.clients[self.connections[at].client];
+        client.turns.first(None) == Some(at)
+    }
+
+    /// Gives a client, whose next request was taken out, the turn of the request after it. It keeps
+    /// its position.
+    fn stand_anew(&mut self, client_at: usize) {
+        let client = &mut self.clients[client_at];
+        let next = client.turns.first(None).and_then(|at| self.connections[at].waiters.front());
+        client.place = match next.map(|first| first.weight) {
+            Some(turn) => {
+                let idle = self.turns.pause(client.place);
+                self.turns.rejoin(idle, turn, false)
+            }
+            None if client.stalled > 0 => self.turns.stall(client.place),
+            None => self.turns.pause(client.place),
+        };
     }
 
     /// The number of waiting requests that could go if their limits admitted them: without those of

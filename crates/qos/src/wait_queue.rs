@@ -34,6 +34,16 @@ pub struct Demand<K> {
     pub pinned: u64,
 }
 
+/// The identity of a waiting request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId<K> {
+    client: ClientKey,
+    connection: u64,
+    file: Option<K>,
+    /// The request's place in the order of arrival.
+    serial: u64,
+}
+
 /// The charge of a request that went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charged<K> {
@@ -178,6 +188,13 @@ impl<K: Ord + Copy, T> WaitQueue<K, T> {
         wait(&mut self.queue, meters, Waiter { demand, requeued: None, serial: self.serial, token })
     }
 
+    /// The identity of the request that was pushed last, with this demand.
+    #[must_use]
+    pub fn last_id(&self, demand: &Demand<K>) -> RequestId<K> {
+        let Demand { client, connection, file, .. } = *demand;
+        RequestId { client, connection, file, serial: self.serial }
+    }
+
     /// See [`Queue::poll`]. `release` returns a request whose connection has no room for the reply:
     /// it is not charged, and all requests of the connection wait until it is
     /// [resumed](Self::resume).
@@ -296,6 +313,20 @@ impl<K: Ord + Copy, T> WaitQueue<K, T> {
                 cancelled(waiter.token);
             });
         }
+    }
+
+    /// Takes out one request, unless it went. It was not charged. Poll afterwards.
+    pub fn cancel_one(&mut self, meters: &Meters, id: RequestId<K>, now: Mono) -> Option<T> {
+        let RequestId { client, connection, file, serial } = id;
+        if let Some(waiter) = self.queue.cancel(meters, client, connection, serial) {
+            if let Some((files, turn)) = self.limiter.as_mut().zip(waiter.turn()) {
+                files.withdraw(turn, now);
+            }
+            return Some(waiter.token);
+        }
+        let waiter = self.limiter.as_mut()?.cancel(file?, client, connection, serial, now)?;
+        self.throttled.remove(&waiter.demand);
+        Some(waiter.token)
     }
 
     /// Forgets the files without unpaid charges.

@@ -15,6 +15,8 @@ const START: Mono = Mono(1_000_000_000);
 struct World {
     meters: Meters,
     waiting: WaitQueue<u64, u64>,
+    /// The requests that were parked, by their tokens.
+    ids: BTreeMap<u64, RequestId<u64>>,
     deaf: BTreeSet<u64>,
     now: Mono,
 }
@@ -28,7 +30,7 @@ impl World {
     fn of(rate: BytesPerSecond, iops: u64) -> Self {
         let (meters, mut waiting) = (Meters::new(Limits::of(rate)), WaitQueue::new());
         waiting.set_ceiling(operations(iops), &meters, START);
-        Self { meters, waiting, deaf: BTreeSet::new(), now: START }
+        Self { meters, waiting, ids: BTreeMap::new(), deaf: BTreeSet::new(), now: START }
     }
 
     fn at(&mut self, milli: u64) -> &mut Self {
@@ -43,7 +45,12 @@ impl World {
 
     fn park_of(&mut self, token: u64, file: Option<u64>, cost: Cost) {
         let asks = Demand { cost, file, ..self.asks(token) };
+        self.push(asks, token);
+    }
+
+    fn push(&mut self, asks: Demand<u64>, token: u64) {
         self.waiting.push(&self.meters, asks, token);
+        self.ids.insert(token, self.waiting.last_id(&asks));
     }
 
     fn asks(&self, token: u64) -> Demand<u64> {
@@ -96,6 +103,14 @@ impl World {
         self.deaf.remove(&connection);
         self.keeps();
         cancelled
+    }
+
+    /// Cancels one request; false if it went, or was cancelled before.
+    fn cancel_one(&mut self, token: u64) -> bool {
+        let cancelled = self.waiting.cancel_one(&self.meters, self.ids[&token], self.now);
+        assert!(cancelled.is_none_or(|cancelled| cancelled == token), "another one");
+        self.keeps();
+        cancelled.is_some()
     }
 
     /// The number of requeued requests of the first file, and the number for which it is reserved.
@@ -273,6 +288,45 @@ fn a_connection_is_cancelled_wherever_its_requests_are() {
 }
 
 #[test]
+fn a_request_is_cancelled_wherever_it_is() {
+    for deaf in [false, true] {
+        // The file is reserved for the first one, and the second one waits behind it.
+        for (cancelled, other) in [(11_000, 11_001), (11_001, 11_000)] {
+            let mut world = reserved();
+            if deaf {
+                world.deaf.insert(11);
+                assert_eq!(world.at(190).went(), []);
+            }
+            assert!(world.cancel_one(cancelled) && !world.cancel_one(cancelled));
+            assert_eq!(world.waiting.len(), 1);
+            world.hear(11);
+            assert_eq!(world.went_until(400), [other]);
+            assert!(!world.cancel_one(other), "it went");
+            assert!(world.waiting.is_empty() && world.waiting.throttled_bytes() == 0);
+        }
+    }
+}
+
+#[test]
+fn the_request_behind_a_cancelled_one_has_its_turn_and_its_client_no_other_share() {
+    let mut world = World::of(BytesPerSecond(1000), 100);
+    world.park_of(90_000, None, Cost::of(1000));
+    assert_eq!(world.went(), [90_000]);
+    // Two clients, of which the first cancels its first requests.
+    for number in 0..3 {
+        world.park_of(11_000 + number, None, Cost::of(100));
+        world.park_of(22_000 + number, None, Cost::of(100));
+    }
+    assert!(world.cancel_one(11_000) && world.cancel_one(11_001));
+    assert!(world.cancel_one(22_001), "in the middle");
+    let order = world.went_until(3000);
+    let turns = |client| order.iter().filter(|token| *token / 10_000 == client).count();
+    assert_eq!((turns(1), turns(2)), (1, 2), "{order:?}");
+    assert_eq!(Vec::from_iter(order.iter().filter(|token| **token > 20_000)), [&22_000, &22_002]);
+    assert!(!world.meters.is_waiting(), "the fast path is open");
+}
+
+#[test]
 fn other_limits_and_ceilings_find_reserved_and_stalled_requests() {
     for deaf in [false, true] {
         let mut world = reserved();
@@ -305,6 +359,7 @@ enum Step {
     Deaf { connection: u64 },
     Hear { connection: u64 },
     Cancel { connection: u64 },
+    CancelOne { number: usize },
     Limits(Limits),
     Ceiling(Option<u64>),
 }
@@ -323,6 +378,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => connection().prop_map(|connection| Step::Deaf { connection }),
         2 => connection().prop_map(|connection| Step::Hear { connection }),
         1 => connection().prop_map(|connection| Step::Cancel { connection }),
+        4 => (0..300_usize).prop_map(|number| Step::CancelOne { number }),
         1 => limits.prop_map(Step::Limits),
         1 => prop::option::weighted(0.8, 20..400_u64).prop_map(Step::Ceiling),
     ]
@@ -336,14 +392,14 @@ impl World {
         serial: u64,
         waiting: &mut BTreeMap<u64, Cost>,
     ) -> Result<(), TestCaseError> {
-        let (meters, now) = (&self.meters, self.now);
+        let now = self.now;
         match step {
             Step::Park { connection, file, cost } => {
                 let token = connection * 1000 + serial;
                 // Each client has two connections, and each connection two clients.
                 let client = ClientKey(u128::from(connection / 2 + serial % 2));
                 let asks = Demand { client, connection, cost, file, pinned: 1 };
-                self.waiting.push(meters, asks, token);
+                self.push(asks, token);
                 waiting.insert(token, cost);
             }
             Step::Poll { milli } => {
@@ -360,11 +416,20 @@ impl World {
                 let of = waiting.extract_if(.., |token, _| token / 1000 == connection);
                 prop_assert_eq!(cancelled, Vec::from_iter(of.map(|(token, _)| token)));
             }
+            Step::CancelOne { number } => {
+                let parked = self.ids.keys().nth(number % self.ids.len().max(1)).copied();
+                if let Some(token) = parked {
+                    prop_assert_eq!(self.cancel_one(token), waiting.remove(&token).is_some());
+                }
+            }
             Step::Limits(limits) => {
+                let meters = &self.meters;
                 meters.set(limits, now);
                 self.waiting.reweigh(meters);
             }
-            Step::Ceiling(iops) => self.waiting.set_ceiling(iops.and_then(operations), meters, now),
+            Step::Ceiling(iops) => {
+                self.waiting.set_ceiling(iops.and_then(operations), &self.meters, now);
+            }
         }
         prop_assert_eq!(self.waiting.len(), waiting.len());
         Ok(())
