@@ -18,7 +18,7 @@ pub(crate) use rpc::{NfsView, PeerExports, RpcJob, nfs_view, remember_calls};
 use crate::engine::{Engine, ServedVolume, View};
 use crate::locks::LockDoor;
 use crate::sync::Arc;
-use crate::worker::{Buffers, IoGenerations, Permits, Request, Unparked};
+use crate::worker::{Buffers, Cancellable, IoGenerations, Permits, Request, ToGates};
 use rpc::{FrameError, NlmWaiter, RecentCredentials, RpcSession, RpcUnanswered};
 use smb::{SmbError, SmbJob, SmbSession, SmbUnanswered, SmbWaiter};
 use std::future::Future;
@@ -96,7 +96,7 @@ pub(crate) struct Cx<'a> {
     pub(crate) common: &'a mut Common,
     pub(crate) connection: ConnId,
     pub(crate) socket: &'a TcpStream,
-    pub(crate) unparked: &'a Unparked,
+    pub(crate) to_gates: &'a ToGates,
     /// Data operations under way on the worker.
     pub(crate) io: &'a IoGenerations,
     /// Bytes of the connection's requests that wait at gates.
@@ -387,6 +387,16 @@ impl Job {
             Self::Smb(job) => job.begin(),
             #[cfg(test)]
             Self::Toy(_) => true,
+        }
+    }
+
+    /// The wait of the job at its gate, if its client may cancel it.
+    pub(crate) fn cancellable(&self) -> Option<Arc<dyn Cancellable>> {
+        match self {
+            Self::Rpc(_) => None,
+            Self::Smb(job) => Some(job.cancellable()),
+            #[cfg(test)]
+            Self::Toy(_) => None,
         }
     }
 

@@ -29,13 +29,15 @@ mod tasks;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod to_gates;
 
 pub(crate) use buffers::Buffers;
 pub(crate) use io::{Barrier, IoGenerations, IoGuard};
 pub(crate) use message::Message;
-pub(crate) use part::{NoPermit, Permits, Unparked};
+pub(crate) use part::{NoPermit, Permits};
 pub(crate) use request::{GateEntry, Request};
 pub(crate) use tasks::{Tasks, give_way};
+pub(crate) use to_gates::{AtGate, Cancellable, ToGates};
 
 /// The gate of one volume.
 pub(crate) type VolumeGate = weir_gate::Gate<GateEntry>;
@@ -58,6 +60,7 @@ use crate::sync::Arc;
 use conn::Conn;
 use load::OriginLoad;
 use memory::MemoryLine;
+use part::Part;
 use receive::{Received, Taking};
 use request::Pending;
 use rustix::buffer::spare_capacity;
@@ -71,6 +74,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
+use to_gates::Asked;
 use weir_core::{Clock, Mono};
 use weir_gate::ConnId;
 use weir_gate::Queued;
@@ -175,7 +179,7 @@ impl Worker {
             }
         }
         self.state.catch_up();
-        self.park_parts();
+        self.tell_gates();
         self.state.gates.poll_due(self.state.now);
         self.ring();
         self.hand_out();
@@ -196,11 +200,18 @@ impl Worker {
         round.requests = 0;
     }
 
-    /// Parks the operations within requests that asked for permits in this round.
-    fn park_parts(&mut self) {
-        for part in self.state.unparked.take() {
+    /// Parks the operations within requests that asked for permits in this round, and takes out of
+    /// their gates what was cancelled in it.
+    fn tell_gates(&mut self) {
+        let Asked { parts, cancelled } = self.state.to_gates.take();
+        for part in parts.into_iter().filter(Part::is_awaited) {
             if let Some(conn) = find(&mut self.conns, part.connection().token) {
                 self.state.park_part(conn, part);
+            }
+        }
+        for at in cancelled {
+            if let Some(conn) = find(&mut self.conns, at.connection.token) {
+                self.state.cancel(conn, at);
             }
         }
     }

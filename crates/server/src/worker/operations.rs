@@ -10,6 +10,7 @@ use super::part::{Part, Permits};
 use super::request::{Admitted, GateEntry, Pending, Preparing, Request};
 use super::state::WorkerState;
 use super::tally::Counted;
+use super::to_gates::AtGate;
 use super::{Released, Ticket, VolumeGate};
 use crate::engine::{Ended, Permit, ServedVolume, Settled, is_judged};
 use crate::session::{Outcome, Preparation, Prepared, Start, Unanswered};
@@ -95,12 +96,16 @@ impl WorkerState {
 
     /// Parks an entry at the gate of its volume.
     fn park(&mut self, conn: &mut Conn, entry: GateEntry, room: Option<Arc<Room>>) {
-        let volume = Arc::clone(entry.volume());
+        let (volume, cancellable) = (Arc::clone(entry.volume()), entry.cancellable());
         let parked = match volume.gate.park(entry, room, self.now) {
             Ok(parked) => parked,
             Err(entry) => return self.refuse(conn, entry),
         };
         conn.parked.add(volume.id, parked.pinned);
+        if let Some(request) = cancellable {
+            let (volume, connection, id) = (Arc::clone(&volume), conn.id, parked.id);
+            request.parked(AtGate { volume, connection, id });
+        }
         if parked.full {
             conn.stopped = Some(volume.id);
             self.engine.counters.reading_stopped();
@@ -158,6 +163,17 @@ impl WorkerState {
         self.park(conn, GateEntry::Part(part), None);
     }
 
+    /// Takes a request, or a part of one, out of its gate, because its client has cancelled it. One
+    /// that was released comes, and is dropped then.
+    pub(super) fn cancel(&mut self, conn: &mut Conn, at: AtGate) {
+        let AtGate { volume, id, .. } = at;
+        let resumed = &mut self.gates.resumed;
+        let Some(ticket) = volume.gate.cancel_one(id, self.now, resumed) else { return };
+        conn.parked.remove(volume.id, ticket.pinned);
+        self.mark(conn);
+        self.gates.poll(Arc::clone(&volume.gate), self.now);
+    }
+
     /// Starts an admitted request, and ends it too if it needs no waiting.
     fn start(&mut self, conn: &mut Conn, admitted: Admitted) {
         let Admitted { connection, client, class, mut permit, mut job } = admitted;
@@ -172,7 +188,7 @@ impl WorkerState {
         let cost = permit.cost();
         let in_flight = InFlight::new(&conn.load, job.held_bytes(class, cost));
         let reply = self.buffers.reply(job.reply_room(class, cost));
-        let permits = || Permits { connection, client, unparked: self.unparked.clone() };
+        let permits = || Permits { connection, client, to_gates: self.to_gates.clone() };
         let (operation, rest) =
             job.start(Start { volume, class, reply, io: &self.io, permits: &permits });
         let (task, io, woken) = (None, None, None);

@@ -3,14 +3,14 @@
 //!
 //! An operation asks by [`Permits::ask`] and awaits the [`Permit`]. If the gate does not let it
 //! pass at once, the worker parks the [`Part`] like a request, with the same bounds. If its
-//! connection closes meanwhile, the operation gets [`NoPermit`].
+//! connection closes meanwhile, the operation gets [`NoPermit`]. An operation that drops its wait
+//! takes the part out of the gate.
 
+use super::to_gates::{AtGate, Cancellable, ToGates};
 use crate::engine::{Asked, Permit, ServedVolume};
 use crate::sync::{Arc, Mutex, lock};
-use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weir_core::{Clock, Mono, ObjectKey};
 use weir_gate::Charged;
@@ -28,21 +28,18 @@ pub(crate) enum NoPermit {
     Busy,
 }
 
-/// The parts that wait for their worker to park them.
-pub(crate) type Unparked = Rc<RefCell<Vec<Part>>>;
-
 /// The way of one request's operations to their permits.
 #[derive(Clone)]
 pub(crate) struct Permits {
     pub(super) connection: ConnId,
     pub(super) client: ClientKey,
-    pub(super) unparked: Unparked,
+    pub(super) to_gates: ToGates,
 }
 
 impl Permits {
     /// The way of a request of `client` on `connection`, whose worker parks its parts.
-    pub(crate) fn new(connection: ConnId, client: ClientKey, unparked: &Unparked) -> Self {
-        Self { connection, client, unparked: Rc::clone(unparked) }
+    pub(crate) fn new(connection: ConnId, client: ClientKey, to_gates: &ToGates) -> Self {
+        Self { connection, client, to_gates: to_gates.clone() }
     }
 
     /// A permit for what is `asked` of `volume`, which reads or writes `file` if it names one. The
@@ -66,8 +63,8 @@ impl Permits {
         let slot = Arc::<Slot>::default();
         let Self { connection, client, .. } = *self;
         let (volume, answer) = (Arc::clone(volume), Answer(Arc::clone(&slot)));
-        self.unparked.borrow_mut().push(Part { connection, client, volume, asked, file, answer });
-        Wait(slot).await
+        self.to_gates.park(Part { connection, client, volume, asked, file, answer });
+        Wait { slot, to_gates: self.to_gates.clone() }.await
     }
 }
 
@@ -100,6 +97,16 @@ impl Part {
 
     pub(super) fn file(&self) -> Option<&ObjectKey> {
         self.file.as_ref()
+    }
+
+    /// Does the operation still wait for its permit?
+    pub(super) fn is_awaited(&self) -> bool {
+        !lock(&self.answer.0).answered
+    }
+
+    /// The wait, which may be cancelled.
+    pub(super) fn cancellable(&self) -> Arc<dyn Cancellable> {
+        Arc::clone(&self.answer.0) as Arc<dyn Cancellable>
     }
 
     /// The permit of an operation that nobody waits for any more.
@@ -138,7 +145,16 @@ type Slot = Mutex<Waiting>;
 struct Waiting {
     answer: Option<Result<Permit, NoPermit>>,
     waker: Option<Waker>,
+    /// The answer was given, or nobody waits for one any more.
     answered: bool,
+    /// The place of the part at its gate, once it is parked.
+    at_gate: Option<AtGate>,
+}
+
+impl Cancellable for Slot {
+    fn parked(&self, at: AtGate) {
+        lock(self).at_gate = Some(at);
+    }
 }
 
 impl Waiting {
@@ -153,15 +169,29 @@ impl Waiting {
     }
 }
 
-/// The operation's end of its wait. A permit that comes after the wait was dropped returns its
-/// charge.
-struct Wait(Arc<Slot>);
+/// The operation's end of its wait. Dropped before the answer, it takes the part out of its gate;
+/// a permit that is under way already returns its charge.
+struct Wait {
+    slot: Arc<Slot>,
+    to_gates: ToGates,
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.slot);
+        if !std::mem::replace(&mut waiting.answered, true)
+            && let Some(at) = waiting.at_gate.take()
+        {
+            self.to_gates.cancel(at);
+        }
+    }
+}
 
 impl Future for Wait {
     type Output = Result<Permit, NoPermit>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut waiting = lock(&self.0);
+        let mut waiting = lock(&self.slot);
         match waiting.answer.take() {
             Some(answer) => Poll::Ready(answer),
             None => {

@@ -4,6 +4,7 @@ use super::io::IoGuard;
 use super::load::InFlight;
 use super::part::Part;
 use super::tally::Counted;
+use super::to_gates::Cancellable;
 use crate::engine::{Asked, Permit, ServedVolume};
 use crate::op_name::OpName;
 use crate::session::{Job, Unanswered};
@@ -69,6 +70,14 @@ impl GateEntry {
         match self {
             Self::Request(request) => &request.volume,
             Self::Part(part) => part.volume(),
+        }
+    }
+
+    /// The entry's wait, if it may be cancelled before its turn.
+    pub(super) fn cancellable(&self) -> Option<Arc<dyn Cancellable>> {
+        match self {
+            Self::Request(request) => request.job.cancellable(),
+            Self::Part(part) => Some(part.cancellable()),
         }
     }
 }

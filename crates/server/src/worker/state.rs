@@ -12,10 +12,10 @@ use super::latency::Uncounted;
 use super::lent::Lent;
 use super::load::Loads;
 use super::memory::MemoryLine;
-use super::part::Unparked;
 use super::receive::Taking;
 use super::request::{Pending, Preparing};
 use super::tasks::Tasks;
+use super::to_gates::ToGates;
 use super::{Close, Message};
 use crate::engine::{Engine, View};
 use crate::inbox::Inbox;
@@ -50,8 +50,8 @@ pub(super) struct WorkerState {
     pub(super) tasks: Tasks<Operation, Pending, Message>,
     /// Requests that are prepared before they are admitted.
     pub(super) preparing: Tasks<Preparation, Preparing, Message>,
-    /// Operations within requests that ask for permits and are not parked yet.
-    pub(super) unparked: Unparked,
+    /// What operations and sessions ask of gates.
+    pub(super) to_gates: ToGates,
     pub(super) buffers: Buffers,
     /// The state that the connections' sessions share.
     sessions: Common,
@@ -88,7 +88,7 @@ impl WorkerState {
             view: engine.view(),
             tasks: Tasks::new(Arc::clone(&inbox), engine.clock, Message::Wake),
             preparing: Tasks::new(Arc::clone(&inbox), engine.clock, Message::Prepared),
-            unparked: Unparked::default(),
+            to_gates: ToGates::default(),
             inbox,
             buffers: Buffers::default(),
             sessions: Common::default(),
@@ -133,7 +133,7 @@ impl WorkerState {
         !(self.dirty.is_empty()
             && self.passed_over.is_empty()
             && self.gates.is_empty()
-            && self.unparked.borrow().is_empty()
+            && self.to_gates.is_empty()
             && self.replies.is_empty())
     }
 
@@ -249,7 +249,7 @@ impl WorkerState {
             common: &mut self.sessions,
             connection: conn.id,
             socket: &conn.socket,
-            unparked: &self.unparked,
+            to_gates: &self.to_gates,
             io: &self.io,
             parked: conn.parked.bytes(),
             peer: conn.peer,

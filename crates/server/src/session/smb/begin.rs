@@ -12,7 +12,7 @@ use super::user_session::UserSession;
 use super::{SmbError, SmbSession, Stage};
 use crate::op_name::OpName;
 use crate::sync::Arc;
-use crate::worker::Request;
+use crate::worker::{Request, ToGates};
 use weir_core::Shared;
 use weir_crypto::Provider;
 use weir_smb::crypto::Transform;
@@ -110,7 +110,7 @@ impl SmbSession {
         }
         if elements.is_empty() {
             return match &self.stage {
-                Stage::Negotiated(_) => self.cancel(&chain),
+                Stage::Negotiated(_) => self.cancel(cx.to_gates, &chain),
                 Stage::Fresh | Stage::Upgraded => Err(SmbError::OutOfOrder),
             };
         }
@@ -239,7 +239,7 @@ impl SmbSession {
             clock: cx.engine.clock,
             served: Arc::clone(cx.view.load()),
             io: cx.io.clone(),
-            unparked: cx.unparked.clone(),
+            to_gates: cx.to_gates.clone(),
             connection: cx.connection,
             peer: cx.peer,
             arrived: cx.arrived,
@@ -254,7 +254,7 @@ impl SmbSession {
 
     /// Cancels requests (MS-SMB2 §3.3.5.16). There is no response to that; a request that is
     /// answered because of it is answered in a frame of its own.
-    fn cancel(&self, chain: &Chain<'_>) -> Result<Begun, SmbError> {
+    fn cancel(&self, to_gates: &ToGates, chain: &Chain<'_>) -> Result<Begun, SmbError> {
         let mut frames = Vec::new();
         for element in chain.iter() {
             let header = element.header;
@@ -262,7 +262,9 @@ impl SmbSession {
                 TreeOrAsync::Async(id) => id,
                 TreeOrAsync::Tree(_) => header.message_id,
             };
-            if let Some(Cancelled { header, is_async, sealed }) = self.pending.cancel(id) {
+            if let Some(cancelled) = self.pending.cancel(id) {
+                let Cancelled { header, is_async, sealed, at_gate } = cancelled;
+                at_gate.into_iter().for_each(|at| to_gates.cancel(at));
                 let session = self.sessions.find(header.session_id);
                 let (status, is_sealed) = (Status::CANCELLED, sealed.is_some());
                 let answer = Answer::error(&header, status, is_sealed, session.as_ref());

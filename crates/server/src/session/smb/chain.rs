@@ -19,7 +19,7 @@ use super::{job, pipes, tree};
 use crate::clock::SystemClock;
 use crate::engine::{Asked, ServedSet};
 use crate::sync::Arc;
-use crate::worker::{IoGenerations, NoPermit, Permits, Unparked, give_way};
+use crate::worker::{IoGenerations, NoPermit, Permits, ToGates, give_way};
 use std::future::Future;
 use std::net::IpAddr;
 use weir_control::logins::LoginEvent;
@@ -45,7 +45,7 @@ pub(super) struct Ground {
     pub(super) clock: SystemClock,
     pub(super) served: Arc<ServedSet>,
     pub(super) io: IoGenerations,
-    pub(super) unparked: Unparked,
+    pub(super) to_gates: ToGates,
     pub(super) connection: ConnId,
     pub(super) peer: IpAddr,
     /// Time at which the frame arrived.
@@ -323,7 +323,7 @@ impl Ground {
             Err(status) => return refuse(status),
         };
         let Aim { volume, share, user, op, route, cost, file, open } = aim;
-        let permits = Permits::new(self.connection, session.key, &self.unparked);
+        let permits = Permits::new(self.connection, session.key, &self.to_gates);
         let arrived = arrived.unwrap_or_else(|| volume.clock().now());
         let asked = Asked { op, class: route.class, cost, arrived };
         let refused = match pending.unless_cancelled(permits.ask(&volume, asked, file)).await {

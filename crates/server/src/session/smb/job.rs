@@ -10,6 +10,7 @@ use super::server::SmbServer;
 use super::user_session::UserSession;
 use super::window::Window;
 use crate::sync::Arc;
+use crate::worker::Cancellable;
 use weir_core::{ObjectKey, Shared};
 use weir_smb::frame;
 use weir_smb::host::{Share, User};
@@ -99,10 +100,14 @@ pub(super) fn error_body(bytes: Vec<u8>, sealed: bool, status: Status, data: &[u
 }
 
 impl SmbJob {
-    /// False if the client has cancelled the request while it waited at its gate, and has its
+    /// False if the client has cancelled the request just after its gate released it, and has its
     /// answer.
     pub(in super::super) fn begin(&self) -> bool {
         !self.pending.is_cancelled()
+    }
+
+    pub(in super::super) fn cancellable(&self) -> Arc<dyn Cancellable> {
+        Arc::clone(&self.pending) as Arc<dyn Cancellable>
     }
 
     pub(in super::super) fn file(&self) -> Option<&ObjectKey> {

@@ -9,6 +9,7 @@
 
 use super::user_session::UserSession;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
+use crate::worker::{AtGate, Cancellable};
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::{BTreeSet, HashMap};
 use std::future::{Future, poll_fn};
@@ -32,12 +33,21 @@ const STOPPED: u64 = 4;
 pub(crate) struct Pending {
     state: AtomicU64,
     waker: Mutex<Option<Waker>>,
+    /// The place of a request that came alone at its gate, if it waited there.
+    at_gate: Mutex<Option<AtGate>>,
+}
+
+impl Cancellable for Pending {
+    fn parked(&self, at: AtGate) {
+        *lock(&self.at_gate) = Some(at);
+    }
 }
 
 impl Pending {
     /// A request that does not wait yet.
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { state: AtomicU64::new(0), waker: Mutex::default() })
+        let (waker, at_gate) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { state: AtomicU64::new(0), waker, at_gate })
     }
 
     /// Is the final response to have the asynchronous form?
@@ -122,6 +132,8 @@ pub(super) struct Cancelled {
     /// Its response has the asynchronous form.
     pub(super) is_async: bool,
     pub(super) sealed: Option<Arc<UserSession>>,
+    /// Its place at the gate.
+    pub(super) at_gate: Option<AtGate>,
 }
 
 /// The requests of one connection that wait.
@@ -237,8 +249,7 @@ impl PendingList {
     }
 
     /// Cancels the request with this message id (MS-SMB2 §3.3.5.16). Gives one that waits at the
-    /// gate of its volume as data: the caller answers it, and the request is dropped when it is
-    /// released. Any other request is answered by its operation, or by its frame.
+    /// gate of its volume as data: the caller answers it, and takes it out of the gate. Any other request is answered by its operation, or by its frame.
     pub(super) fn cancel(&self, message_id: u64) -> Option<Cancelled> {
         let mut state = lock(&self.0);
         let entry = state.entries.get(&message_id)?;
@@ -247,9 +258,9 @@ impl PendingList {
             return None;
         }
         let (header, sealed) = (entry.header, entry.sealed.clone());
-        let is_async = entry.pending.is_async();
+        let (is_async, at_gate) = (entry.pending.is_async(), lock(&entry.pending.at_gate).take());
         state.remove(message_id);
-        Some(Cancelled { header, is_async, sealed })
+        Some(Cancelled { header, is_async, sealed, at_gate })
     }
 }
 

@@ -400,6 +400,8 @@ fn a_client_cancels_the_element_that_waits_for_its_contract_and_those_after_it_g
             false => client.receive_final().iter().map(Told::status).collect(),
         };
         assert_eq!(finals, [Status::CANCELLED, Status::SUCCESS], "the CLOSE finds the open");
+        fixture.until_waiting("tiny", 0);
+        assert_eq!(fixture.volume("tiny").gate.parked(), 0);
         assert_eq!(client.ask(Ask::close(file)).status(), Status::FILE_CLOSED);
         assert_eq!(fixture.live("tiny").write_bytes, SPENT.len() as u64, "it is not carried out");
     }
@@ -439,7 +441,44 @@ fn a_client_cancels_a_copy_that_waits_for_its_contract() {
     fixture.until_waiting("tiny", 1);
     client.cancel(copy, false);
     assert_eq!(client.receive().status(), Status::CANCELLED);
+    fixture.until_waiting("tiny", 0);
     assert_eq!(client.ask(Ask::close(target)).status(), Status::SUCCESS);
+}
+
+/// A request that is cancelled leaves room at its gate at once, and has used nothing of the contract.
+#[test]
+fn cancelled_requests_leave_their_gate_and_those_behind_them_go_on() {
+    let fixture = Fixture::start();
+    let (mut client, file) = spent(&fixture);
+    let mut other = fixture.log_in("tiny");
+    let others = other.open("other");
+    let gate = &fixture.volume("tiny").gate;
+    for asynchronous in [false, true] {
+        let ids = [1, 2, 3].map(|byte| client.send(&[Ask::write(file, 0, &[byte; 512])]));
+        let last = other.send(&[Ask::write(others, 0, &[4; 512])]);
+        fixture.until_waiting("tiny", 4);
+        let parked = gate.parked();
+        if asynchronous {
+            ids.iter().for_each(|id| drop(interim(&mut client, *id)));
+        }
+        for id in [ids[1], ids[0], ids[2]] {
+            client.cancel(id, asynchronous);
+            let told = client.receive();
+            assert_eq!((told.header.message_id, told.status()), (id, Status::CANCELLED));
+        }
+        fixture.until_waiting("tiny", 1);
+        assert_eq!(gate.parked(), parked / 4);
+        // Cancelled again, none of them is there.
+        client.cancel(ids[0], asynchronous);
+        assert_eq!(client.ask(Ask::echo()).status(), Status::SUCCESS);
+        other.cancel(last, false);
+        assert_eq!(other.receive().status(), Status::CANCELLED);
+        fixture.until_waiting("tiny", 0);
+        assert_eq!(gate.parked(), 0);
+    }
+    fixture.lift();
+    assert_eq!(client.ask(Ask::write(file, 0, &[5; 512])).status(), Status::SUCCESS);
+    assert_eq!(fixture.live("tiny").write_bytes, SPENT.len() as u64 + 512);
 }
 
 #[test]
