@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The commands `weir smb`: lists of sessions, opens and locks, and closing them. Only for Weir."""
+"""The commands `weir smb` (lists of sessions, opens and locks, and closing them) and the contract of a
+volume. Only for Weir."""
 
 import json
 import os
@@ -13,9 +14,11 @@ import suite
 from cases import (
     ALL,
     AT_ONCE,
+    CANCELLED,
     EXCLUSIVE,
     FILE,
     OPEN,
+    OVERWRITE_IF,
     READ,
     SHARED,
     USER_SESSION_DELETED,
@@ -23,10 +26,13 @@ from cases import (
     fails,
     locks,
     same,
+    send_compound,
+    until_async,
     wait_for_lock,
 )
 from smbprotocol.connection import Connection, Dialects
 from smbprotocol.exceptions import LogonFailure
+from smbprotocol.open import Open
 from smbprotocol.session import Session
 
 FILE_CLOSED = 0xC0000128
@@ -222,6 +228,39 @@ def records_logins(server):
     assert "Geheimes" not in json.dumps(new)
 
 
+def tells_and_cancels_elements_that_wait_for_the_contract(server):
+    with Client(server) as client:
+        slow = client.open("slow", disposition=OVERWRITE_IF)
+        weir("volume", "set", "work", "--max-throughput", "16KiB/s")
+        try:
+            for cancel in [True, False]:
+                # Spends the contract for four seconds, or as many more.
+                slow.write(bytes(64 << 10))
+                file = Open(client.tree, "compounded-%s" % cancel)
+                parts = [
+                    file.create(2, ALL, 0, 7, OVERWRITE_IF, FILE, send=False),
+                    file.write(b"compound", 0, send=False),
+                    file.close(send=False),
+                ]
+                asked = send_compound(client, *parts)
+                until_async(asked[1])
+                if cancel:
+                    asked[1].cancel()
+                create, write, close = [
+                    lambda request=request, receive=receive: receive(request)
+                    for request, (_, receive) in zip(asked, parts)
+                ]
+                create()
+                if cancel:
+                    fails(CANCELLED, write)
+                else:
+                    same(write(), 8)
+                close()
+                same([asked[0].async_id, asked[2].async_id], [None, None])
+        finally:
+            weir("volume", "set", "work", "--max-throughput", "none")
+
+
 def counts_what_it_does_not_record(server):
     """Malformed tokens, which name no user and are answered at once."""
     before = len(records())
@@ -248,6 +287,7 @@ TESTS = [
     closes_a_session,
     records_what_was_closed,
     records_logins,
+    tells_and_cancels_elements_that_wait_for_the_contract,
     counts_what_it_does_not_record,
 ]
 

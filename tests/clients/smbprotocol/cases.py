@@ -432,13 +432,17 @@ def keeps_many_requests_apart(server):
             same(all_at_once([file.read(number * 4096, 4096, send=False) for number in numbers]), blocks)
 
 
-def compound(client, *parts):
-    """Sends requests that were made with `send=False` as a related compound. Gives functions that
-    receive the responses."""
+def send_compound(client, *parts):
+    """Sends requests that were made with `send=False` as a related compound. Gives the requests."""
     messages = [message for message, _ in parts]
-    asked = client.connection.send_compound(
+    return client.connection.send_compound(
         messages, client.session.session_id, client.tree.tree_connect_id, related=True
     )
+
+
+def compound(client, *parts):
+    """The same. Gives functions that receive the responses."""
+    asked = send_compound(client, *parts)
     return [
         lambda request=request, receive=receive: receive(request) for request, (_, receive) in zip(asked, parts)
     ]
@@ -538,11 +542,16 @@ def wait_for_lock(client, file):
     """A request for a lock that waits: the server has said so by an interim answer."""
     message, _ = file.lock(locks((0, 10, EXCLUSIVE)), send=False)
     request = client.connection.send(message, client.session.session_id, client.tree.tree_connect_id)
+    until_async(request)
+    return request
+
+
+def until_async(request):
+    """Waits until the server has sent the interim response to a request."""
     deadline = time.monotonic() + 30
     while request.async_id is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert request.async_id is not None
-    return request
 
 
 def waits_for_locks(server):
@@ -566,6 +575,31 @@ def waits_no_more_when_cancelled(server):
         fails(CANCELLED, second.connection.receive, request, timeout=30)
         one.lock(locks((0, 10, UNLOCK)))
         one.lock(locks((0, 10, EXCLUSIVE | AT_ONCE)))
+
+
+def waits_for_locks_in_compounds(server):
+    """The LOCK is the last element: Samba lets no other one wait."""
+    with Client(server) as first, Client(server) as second:
+        one = first.open("compounded")
+        one.lock(locks((0, 10, EXCLUSIVE | AT_ONCE)))
+
+        def create_and_lock():
+            file = Open(second.tree, "compounded")
+            create = file.create(2, ALL, 0, 7, OPEN, FILE, send=False)
+            lock = file.lock(locks((0, 10, EXCLUSIVE)), send=False)
+            asked = send_compound(second, create, lock)
+            until_async(asked[1])
+            return asked, create[1]
+
+        (create, lock), opened = create_and_lock()
+        lock.cancel()
+        opened(create)
+        fails(CANCELLED, second.connection.receive, lock, timeout=30)
+        (create, lock), opened = create_and_lock()
+        one.lock(locks((0, 10, UNLOCK)))
+        opened(create)
+        second.connection.receive(lock, timeout=30)
+        fails(LOCK_NOT_GRANTED, one.lock, locks((0, 10, EXCLUSIVE | AT_ONCE)))
 
 
 def inherits_the_locks_of_a_lost_client(server):
@@ -748,6 +782,7 @@ TESTS = [
     locks_ranges,
     waits_for_locks,
     waits_no_more_when_cancelled,
+    waits_for_locks_in_compounds,
     inherits_the_locks_of_a_lost_client,
     lists_by_every_class,
     tells_of_files,
