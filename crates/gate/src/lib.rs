@@ -532,8 +532,8 @@ impl<T: Queued> Gate<T> {
         });
     }
 
-    /// Takes out one waiting request, because its client has cancelled it, and frees its memory and
-    /// its place; `None` if it was released. Poll the gate afterwards: another request may go sooner.
+    /// Takes out one waiting request, because its client has cancelled it, and frees its memory;
+    /// `None` if it was released. Poll the gate afterwards: another request may go sooner.
     pub fn cancel_one(
         &self,
         id: RequestId,

@@ -50,7 +50,7 @@ pub(super) struct WorkerState {
     pub(super) tasks: Tasks<Operation, Pending, Message>,
     /// Requests that are prepared before they are admitted.
     pub(super) preparing: Tasks<Preparation, Preparing, Message>,
-    /// What operations and sessions ask of gates.
+    /// The demands of operations and sessions on gates.
     pub(super) to_gates: ToGates,
     pub(super) buffers: Buffers,
     /// The state that the connections' sessions share.

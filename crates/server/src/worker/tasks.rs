@@ -96,7 +96,7 @@ impl<F: Future + Unpin, P, M: Send + 'static> Tasks<F, P, M> {
         }
     }
 
-    /// What is kept with the future that waits in `index`, if one does.
+    /// The `P` of the future that waits in `index`, if one does.
     pub(crate) fn meta(&self, index: usize) -> Option<&P> {
         let (_, meta) = self.slots.get(index)?.task.as_ref()?;
         Some(meta)

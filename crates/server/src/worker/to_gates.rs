@@ -1,5 +1,6 @@
-//! What the operations and sessions of one worker ask of gates. The worker does it in its round,
-//! because it alone has the connections whose requests wait.
+//! The demands of one worker's operations and sessions on gates: to park a part of a request, or to
+//! take out a request that is cancelled. The worker carries them out in its round, because it alone
+//! has the connections of the requests.
 
 use super::part::Part;
 use crate::engine::ServedVolume;
@@ -8,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weir_gate::{ConnId, RequestId};
 
-/// The list of one worker.
+/// The demands that the worker has not carried out yet.
 #[derive(Clone, Default)]
 pub(crate) struct ToGates(Rc<RefCell<Asked>>);
 
@@ -44,13 +45,13 @@ impl ToGates {
         self.0.borrow_mut().cancelled.push(at);
     }
 
-    /// Is nothing asked?
+    /// Is there no demand?
     pub(super) fn is_empty(&self) -> bool {
         let Asked { parts, cancelled } = &*self.0.borrow();
         parts.is_empty() && cancelled.is_empty()
     }
 
-    /// Takes all that is asked.
+    /// Takes all demands.
     pub(super) fn take(&self) -> Asked {
         self.0.take()
     }

@@ -187,7 +187,7 @@ impl Ground {
         }
     }
 
-    /// Does the `work` of an element. The element is listed as a request that waits while it has to.
+    /// Does the `work` of an element, which is in the list of requests that wait while it does.
     async fn listed<T>(
         &self,
         header: &Header,

@@ -88,8 +88,8 @@ impl SmbHost {
         Barrier::new(&self.volume.workers)
     }
 
-    /// Waits for a lock until it is held, the open is closed, the client cancels the request, or the
-    /// server stops.
+    /// Waits for a lock until it is held, the open is closed, the client cancels the request, or
+    /// the server stops.
     async fn wait_for(
         &self,
         open: OpenId,

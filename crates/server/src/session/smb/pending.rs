@@ -103,6 +103,7 @@ impl Pending {
 }
 
 /// A request that begins to wait.
+#[derive(Clone, Copy)]
 pub(super) struct Waiting<'a> {
     pub(super) header: &'a Header,
     /// The session whose keys seal its responses, if its request was sealed.
@@ -249,7 +250,8 @@ impl PendingList {
     }
 
     /// Cancels the request with this message id (MS-SMB2 §3.3.5.16). Gives one that waits at the
-    /// gate of its volume as data: the caller answers it, and takes it out of the gate. Any other request is answered by its operation, or by its frame.
+    /// gate of its volume as data: the caller answers it, and takes it out of the gate. Any other
+    /// request is answered by its operation, or by its frame.
     pub(super) fn cancel(&self, message_id: u64) -> Option<Cancelled> {
         let mut state = lock(&self.0);
         let entry = state.entries.get(&message_id)?;

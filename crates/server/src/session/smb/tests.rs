@@ -445,7 +445,7 @@ fn a_client_cancels_a_copy_that_waits_for_its_contract() {
     assert_eq!(client.ask(Ask::close(target)).status(), Status::SUCCESS);
 }
 
-/// A request that is cancelled leaves room at its gate at once, and has used nothing of the contract.
+/// A cancelled request gives back its memory at once, and has used nothing of the contract.
 #[test]
 fn cancelled_requests_leave_their_gate_and_those_behind_them_go_on() {
     let fixture = Fixture::start();
