@@ -261,7 +261,7 @@ fn check_reply(command: Command, room: usize, reply: &Reply) {
     let message = &reply.message;
     let done = match &reply.outcome {
         Ok(done) => done,
-        Err(Failure { status, data }) => {
+        Err(Failure { status, data, .. }) => {
             assert!(*status != Status::SUCCESS && data.len() <= 64, "{status:?} {data:?}");
             return;
         }

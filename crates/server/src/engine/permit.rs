@@ -7,7 +7,7 @@
 //! chain holds one for each operation that it has begun. Not here: the wait for a permit, which is
 //! the gate's and its worker's.
 
-use super::stats::{Done, Stages};
+use super::stats::{Done, Stages, counts};
 use super::{ServedVolume, is_judged};
 use crate::op_name::OpName;
 use crate::sync::Arc;
@@ -29,7 +29,8 @@ pub(crate) struct Asked {
 /// The end of an operation that was carried out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
-    /// Payload that a READ or WRITE moved, in bytes; 0 on failure.
+    /// Payload that a READ or WRITE moved, in bytes; also that of a READ that fails after the store
+    /// has read it.
     pub(crate) moved: u64,
     pub(crate) ok: bool,
     /// Has it a connection that its reply goes to?
@@ -134,8 +135,9 @@ impl Permit {
         let volume = self.volume.take()?;
         let Ended { moved, ok, replied, woken } = ended;
         let bytes = self.cost.bytes.saturating_sub(moved);
-        let operations = if ok { 0 } else { self.cost.operations };
-        let file = self.file.take().and_then(|charge| charge.unused(moved, !ok));
+        let counts = counts(moved, ok);
+        let operations = if counts { 0 } else { self.cost.operations };
+        let file = self.file.take().and_then(|charge| charge.unused(moved, !counts));
         let unused = Charged { volume: Cost { bytes, operations }, file };
         let poll = volume.gate.refund(unused, self.charged_at, now);
         let inside = !self.aside;

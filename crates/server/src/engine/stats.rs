@@ -118,6 +118,12 @@ pub(crate) struct Stats {
     blocks: Box<[OnceLock<Box<Block>>]>,
 }
 
+/// Does an operation that ended like this count as one? It does if it moved anything: a client
+/// that has its READs fail uses the store like any other.
+pub(super) const fn counts(moved: u64, ok: bool) -> bool {
+    ok || moved > 0
+}
+
 /// Is the operation one that its contract is judged by: a READ, WRITE or COMMIT, or another that
 /// was charged for?
 pub(crate) const fn is_judged(class: OpClass, charged: Cost) -> bool {
@@ -369,7 +375,8 @@ impl Block {
             }
         }
         bump(&self.returned_bytes, done.cost.bytes.saturating_sub(done.moved));
-        bump(&self.returned_ops, if done.ok { 0 } else { done.cost.operations });
+        let counts = counts(done.moved, done.ok);
+        bump(&self.returned_ops, if counts { 0 } else { done.cost.operations });
         let Stages { started, woken, .. } = done.stages;
         let ended = woken.map_or(now, |woken| woken.clamp(started, now.max(started)));
         bump(&self.store_nanos, nanos(ended.since(started)));
@@ -496,16 +503,19 @@ mod tests {
         assert!(stats.read(Mono(1)).is_none(), "nothing is held for what was never used");
         stats.done(0, &done(OpClass::Read, 4096, true, [0, 0]), Mono(5));
         stats.done(1, &done(OpClass::Read, 100, false, [0, 0]), Mono(7));
+        let nothing = Done { cost: Cost::of(7), ..done(OpClass::Read, 0, false, [0, 0]) };
+        stats.done(1, &nothing, Mono(7));
         let uncharged = Done { cost: Cost::ZERO, ..done(OpClass::Metadata, 0, true, [9, 9]) };
         stats.done(1, &uncharged, Mono(9));
         stats.delayed(1, Duration::from_nanos(3));
         let live = stats.sum();
-        assert_eq!((live.read_ops, live.read_bytes, live.other_ops), (2, 4196, 1));
-        assert_eq!((live.failed_ops, live.latency_nanos), (1, 12));
+        assert_eq!((live.read_ops, live.read_bytes, live.other_ops), (3, 4196, 1));
+        assert_eq!((live.failed_ops, live.latency_nanos), (2, 19));
         assert_eq!((live.delayed_ops, live.wait_nanos), (1, 3));
         let reading = stats.read(Mono(10)).unwrap();
-        assert_eq!(reading.delivered, Cost { bytes: 4196, operations: 1 });
-        assert_eq!(reading.requests, 2);
+        assert_eq!(reading.delivered, Cost { bytes: 4196, operations: 2 }, "one moved nothing");
+        assert_eq!(reading.returned, Cost { bytes: 7, operations: 1 });
+        assert_eq!(reading.requests, 3);
     }
 
     #[test]

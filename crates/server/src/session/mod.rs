@@ -159,7 +159,8 @@ pub(crate) struct Outcome {
     /// The complete reply, with its framing. `None`: it cannot be sent, and the connection is
     /// closed.
     pub(crate) reply: Option<Vec<u8>>,
-    /// Payload that a READ or WRITE moved, in bytes; 0 on failure.
+    /// Payload that a READ or WRITE moved, in bytes. A READ may have read some from the store and
+    /// fail nevertheless.
     pub(crate) moved: u64,
     pub(crate) ok: bool,
 }

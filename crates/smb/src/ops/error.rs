@@ -13,11 +13,21 @@ pub struct Failure {
     pub status: Status,
     /// The data of the error response (MS-SMB2 §2.2.2); empty for nearly all.
     pub data: Vec<u8>,
+    /// Payload that a READ read from the store although it fails, in bytes. It is charged.
+    pub moved: u64,
+}
+
+impl Failure {
+    /// The same with payload moved.
+    #[must_use]
+    pub(super) fn moved(self, moved: u64) -> Self {
+        Self { moved, ..self }
+    }
 }
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
-        Self { status, data: Vec::new() }
+        Self { status, data: Vec::new(), moved: 0 }
     }
 }
 

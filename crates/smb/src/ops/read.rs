@@ -1,6 +1,9 @@
 //! READ (MS-SMB2 §3.3.5.12): the store appends the data to the response itself.
+//!
+//! A READ that finds less than its client needs at least fails, but the store has read the data:
+//! the failure tells how much, so that no client reads the disk for nothing.
 
-use super::{Context, Done, Outcome};
+use super::{Context, Done, Failure, Outcome};
 use crate::host::Host;
 use crate::limits::IO_BYTES_MAX;
 use crate::open::Open;
@@ -32,7 +35,7 @@ pub(super) async fn read<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Out
     }
     let moved = head.finish(out);
     if moved < request.minimum_count || (moved == 0 && request.length > 0) {
-        return Err(Status::END_OF_FILE.into());
+        return Err(Failure::from(Status::END_OF_FILE).moved(moved.into()));
     }
     Ok(Done::on(open.id).moved(moved.into()))
 }
@@ -57,7 +60,7 @@ mod tests {
     use super::*;
     use crate::host::RangeLock;
     use crate::ops::testing::{Reply, TestHost, TestServer};
-    use crate::wire::{Command, FileId, ReadFlags, ReadResponse};
+    use crate::wire::{Command, FileId, HEADER_BYTES, ReadFlags, ReadResponse};
     use weir_core::FsError;
     use weir_core::testing::block_on;
     use weir_state::Span;
@@ -119,6 +122,21 @@ mod tests {
         for (offset, length) in [(most, 1), (most + 1, 0), (u64::MAX, 0), (u64::MAX, 5)] {
             assert_eq!(status(offset, length, 0), Status::INVALID_PARAMETER, "{offset} {length}");
         }
+    }
+
+    #[test]
+    fn data_that_was_read_in_vain_counts_as_moved() {
+        let (ann, id) = opened(b"0123456789");
+        let moved = |offset, length, minimum_count| {
+            let reply = send(&ann, ReadRequest { minimum_count, ..of(id, offset, length) });
+            let failure = reply.outcome.unwrap_err();
+            assert_eq!((failure.status, reply.message.len()), (Status::END_OF_FILE, HEADER_BYTES));
+            failure.moved
+        };
+        assert_eq!(moved(4, 100, 7), 6);
+        assert_eq!(moved(0, 5, 10), 5);
+        assert_eq!(moved(10, 10, 0), 0);
+        assert_eq!(moved(10, 0, 1), 0);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(super) async fn carry_out(
         Ok(done) => Carried { status: done.status, bytes, moved: done.moved, file: done.file },
         Err(failure) => {
             let bytes = error_body(bytes, sealed, failure.status, &failure.data);
-            Carried { status: failure.status, bytes, moved: 0, file: cx.named() }
+            Carried { status: failure.status, bytes, moved: failure.moved, file: cx.named() }
         }
     }
 }

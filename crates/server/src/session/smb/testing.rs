@@ -294,12 +294,22 @@ impl Ask {
     }
 
     pub(crate) fn read(file: FileId, offset: u64, length: u32) -> Self {
+        Self::read_at_least(0, file, offset, length)
+    }
+
+    /// A READ that fails if it finds less than `minimum_count` bytes.
+    pub(crate) fn read_at_least(
+        minimum_count: u32,
+        file: FileId,
+        offset: u64,
+        length: u32,
+    ) -> Self {
         let request = ReadRequest {
             flags: ReadFlags::empty(),
             length,
             offset,
             file,
-            minimum_count: 0,
+            minimum_count,
             channel: Channel::NONE,
             remaining_bytes: 0,
         };

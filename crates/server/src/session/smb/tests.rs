@@ -63,6 +63,31 @@ fn no_wait_for_others_is_counted_as_time_of_the_store() {
     assert_eq!(after.delivered.operations - before.delivered.operations, 2);
 }
 
+/// A client could otherwise have the disk read for nothing, as often as it likes.
+#[test]
+fn a_read_that_finds_too_little_is_charged_for_what_was_read() {
+    let fixture = Fixture::start();
+    let mut client = fixture.log_in("tiny");
+    let file = client.open("file");
+    fixture.lift();
+    assert_eq!(client.ask(Ask::write(file, 0, &SPENT)).status(), Status::SUCCESS);
+    fixture.tighten();
+    let too_little = || Ask::read_at_least(2048, file, 0, 2048);
+    let volume = fixture.volume("tiny");
+    let delivered = || volume.read(volume.clock().now()).unwrap().delivered;
+    let before = delivered();
+    assert_eq!(client.ask(too_little()).status(), Status::END_OF_FILE);
+    let after = delivered();
+    assert_eq!(after.bytes - before.bytes, 1024);
+    assert_eq!(after.operations - before.operations, 1);
+    client.send(&[too_little(), Ask::echo()]);
+    fixture.until_waiting("tiny", 1);
+    fixture.lift();
+    let statuses: Vec<_> = client.receive_frame().unwrap().iter().map(Told::status).collect();
+    assert_eq!(statuses, [Status::END_OF_FILE, Status::SUCCESS]);
+    assert_eq!(fixture.live("tiny").read_bytes, 2 * 1024);
+}
+
 /// The time in which an element waits for its contract is no time of the elements after it: a
 /// client could otherwise have the server blamed.
 #[test]

@@ -41,7 +41,7 @@ pub(super) async fn query<H: Host>(
     let needed = out.len().saturating_sub(start);
     if needed > max {
         let data = length::<u32>(needed).to_le_bytes().to_vec();
-        return Err(Failure { status: Status::BUFFER_TOO_SMALL, data });
+        return Err(Failure { data, ..Status::BUFFER_TOO_SMALL.into() });
     }
     Ok(())
 }

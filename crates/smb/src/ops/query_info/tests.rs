@@ -208,7 +208,7 @@ fn a_descriptor_needs_access_and_room() {
     assert_eq!(security(&ann, file, parts, needed).status(), Status::SUCCESS);
     for max in [0, 1, needed - 1] {
         let data = needed.to_le_bytes().to_vec();
-        let wanted = Failure { status: Status::BUFFER_TOO_SMALL, data };
+        let wanted = Failure { data, ..Status::BUFFER_TOO_SMALL.into() };
         assert_eq!(security(&ann, file, parts, max).outcome, Err(wanted));
     }
 }
