@@ -7,6 +7,7 @@ use crate::share::{Share, Shares};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
+use core::ops::Bound;
 use weir_core::{Access, ObjectKey};
 
 /// The files with opens.
@@ -120,6 +121,16 @@ impl Opened {
     pub(crate) fn len(&self, object: &ObjectKey) -> usize {
         let of = self.files.get(object);
         of.map_or(0, |of| of.more.as_ref().map_or(1, |more| more.opens.len()))
+    }
+
+    /// The opens of a file after the open `after`, in order.
+    pub(crate) fn of(&self, object: &ObjectKey, after: OpenId) -> impl Iterator<Item = OpenId> {
+        let of = self.files.get(object);
+        let only = of.filter(|of| of.more.is_none() && of.only > after).map(|of| of.only);
+        let more = of.and_then(|of| of.more.as_ref());
+        let later = (Bound::Excluded(after), Bound::Unbounded);
+        only.into_iter()
+            .chain(more.into_iter().flat_map(move |more| more.opens.range(later).copied()))
     }
 
     /// The use of a file by its opens.

@@ -109,6 +109,30 @@ fn nlm_ask(who: u8, at: (u64, u64), mode: Mode) -> Ask {
     Ask { file: file(1), owner: process(who), range: Range::new(at.0, at.1).unwrap(), mode }
 }
 
+#[test]
+fn the_opens_of_a_file_are_read_in_parts_with_their_clients() {
+    let mut world = World::new(Limits::SERVER);
+    let at = |world: &World, number, after| {
+        let file = file(number);
+        let opens = world.tables.opens_at(&file, after);
+        opens.map(|(id, client)| (id, client.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(at(&world, 1, FIRST), []);
+    let one = world.open(1, ALL).unwrap();
+    let elsewhere = world.tables.open_file(&file(2), &session(1), ALL, false).unwrap();
+    assert_eq!(at(&world, 1, FIRST), [(one, session(1))]);
+    assert_eq!(at(&world, 1, one), []);
+    let (two, three) = (world.open(2, ALL).unwrap(), world.open(1, ALL).unwrap());
+    let all = [(one, session(1)), (two, session(2)), (three, session(1))];
+    assert_eq!(at(&world, 1, FIRST), all);
+    assert_eq!(at(&world, 1, one), all[1..]);
+    assert_eq!(at(&world, 2, FIRST), [(elsewhere, session(1))]);
+    assert_eq!(at(&world, 11, FIRST), [], "of another volume");
+    let _ = world.close(one);
+    let _ = world.close(three);
+    assert_eq!(at(&world, 1, FIRST), [(two, session(2))]);
+}
+
 fn full<T>(counted: Counted, scope: Scope) -> Result<T, Refused> {
     Err(Refused::Full(Limit { counted, scope }))
 }

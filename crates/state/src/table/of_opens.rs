@@ -151,6 +151,15 @@ impl<W> Table<W> {
         self.opened.len(object)
     }
 
+    /// The opens of a file after the open `after`, in order.
+    pub(crate) fn opens_at(
+        &self,
+        object: &ObjectKey,
+        after: OpenId,
+    ) -> impl Iterator<Item = OpenId> {
+        self.opened.of(object, after)
+    }
+
     /// The access that the opens of a file do not let others have.
     pub(crate) fn denied(&self, object: &ObjectKey, opens: &Opens) -> Sharing {
         self.opened.uses(object, opens).denied()

@@ -95,6 +95,14 @@ impl<W> Tables<W> {
         self.table_of(file).map_or(0, |table| table.opens_on(&file.object))
     }
 
+    /// The opens of `file` after the open `after`, in order, with their clients. [`OpenId`] 0 is
+    /// before all.
+    pub fn opens_at(&self, file: &File, after: OpenId) -> impl Iterator<Item = (OpenId, &Client)> {
+        let table = self.table_of(file);
+        let opens = table.into_iter().flat_map(move |table| table.opens_at(&file.object, after));
+        opens.filter_map(|id| Some((id, &self.books.opens.get(id).ok()?.client)))
+    }
+
     /// The access to `file` that its opens do not let others have. [`Sharing::DELETE`] is among it
     /// if the file may not be deleted or renamed by others.
     #[must_use]
