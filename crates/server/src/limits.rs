@@ -267,6 +267,18 @@ pub(crate) const PATH_LISTED_BYTES_MAX: usize = 4096;
 /// Opens of files of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
 pub(crate) const OPENS_SESSION_MAX: usize = 1 << 16;
 
+/// Bytes of the path of each open of SMB that do not count in the sums below: the number of opens
+/// bounds them. So no other client's long paths keep ordinary files from being opened.
+pub(crate) const PATH_BYTES_UNCOUNTED: usize = 256;
+
+/// Bytes of the paths of all opens of one session of SMB, beyond [`PATH_BYTES_UNCOUNTED`] of each.
+/// Beyond: a CREATE that opens by a longer path is refused with `STATUS_INSUFFICIENT_RESOURCES`. A
+/// rename to a longer path succeeds, and the opens for which there is no room keep the old path.
+pub(crate) const PATH_BYTES_SESSION_MAX: usize = 16 << 20;
+
+/// Bytes of the paths of all opens of all sessions of SMB, counted likewise. Beyond: as above.
+pub(crate) const PATH_BYTES_MAX: usize = 64 << 20;
+
 /// Message ids that a connection of SMB may have unused while its requests wait for the memory of
 /// a gate: enough for one request of the largest size.
 pub(crate) const CREDITS_UNDER_PRESSURE: u64 = 16;

@@ -4,7 +4,7 @@
 //! Operations are generic over a [`Host`], so that they run in tests over a store in memory. Not
 //! here: sockets, clocks, threads and contracts, which only the server has.
 
-use crate::open::{Open, OpenState, Place};
+use crate::open::{Open, OpenState, Place, Renamed};
 use crate::security::Identities;
 use crate::wire::{AccessMask, FileId, Status};
 use alloc::string::String;
@@ -118,12 +118,20 @@ pub trait Host: Volume {
         act: impl FnOnce(&mut OpenState<ObjectOf<Self>>) -> R,
     ) -> R;
 
-    /// Shows the opens of the session in this tree, one after another, until `act` returns
-    /// true; returns whether it did. Must not be nested, neither with [`Host::with`].
-    fn any_open(
+    /// The number of renames over SMB so far. A rename counts before it is applied to opens: an
+    /// open that is kept while this number changes may have a name that is not its file's any more.
+    fn renames(&self) -> u64;
+
+    /// Counts a rename of the file of `open`, and applies it to the opens of the file in all
+    /// sessions, and to `open` also if it is in none any more.
+    fn apply_rename(
         &self,
-        act: impl FnMut(&Open<ObjectOf<Self>>, &mut OpenState<ObjectOf<Self>>) -> bool,
-    ) -> bool;
+        open: &Self::Open,
+        renamed: Renamed<'_, ObjectOf<Self>>,
+    ) -> impl Future<Output = ()>;
+
+    /// Is an object below the directory at `path` open in any session (see [`OpenState::is_below`])?
+    fn any_open_below(&self, path: &[u8]) -> impl Future<Output = bool>;
 
     /// Opens a file in the tables that all protocols share (MS-FSA §2.1.5.1.2.2). If the open keeps
     /// others from reading or writing, data operations that began before it have ended when this

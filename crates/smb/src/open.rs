@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::task::Waker;
-use weir_core::{FileKind, ObjectKey};
+use weir_core::{FileKind, ObjectKey, Store};
 use weir_state::{Closed, File, Grant, OpenId, Tables};
 
 /// A file or directory that a client has open. This part of it never changes.
@@ -49,18 +49,71 @@ impl<O> Open<O> {
 /// The part of an open that changes.
 #[derive(Clone, Debug)]
 pub struct OpenState<O> {
-    /// The name by which the object was opened, or to which this open renamed it; `None` for the
-    /// top directory of the volume.
+    /// The name by which the object was opened, or to which it was renamed over SMB since; `None`
+    /// for the top directory of the volume.
     pub place: Option<Place<O>>,
-    /// The path from the top directory to the object, as the store's bytes with `/` between the
-    /// names; empty for the top directory.
-    pub path: Box<[u8]>,
+    path: Box<[u8]>,
     /// The position that the client set (MS-FSCC §2.4.40), which nothing uses but the client.
     pub position: u64,
     /// The mode that the client set (MS-FSCC §2.4.31).
     pub mode: u32,
     /// The listing of a directory that is under way.
     pub listing: Option<Listing>,
+}
+
+impl<O> OpenState<O> {
+    /// The state of a new open by this name and path (see [`OpenState::path`]), in this mode.
+    #[must_use]
+    pub fn new(place: Option<Place<O>>, path: Box<[u8]>, mode: u32) -> Self {
+        Self { place, path, position: 0, mode, listing: None }
+    }
+
+    /// The path from the top directory to the object, as the store's bytes with `/` between the
+    /// names; empty for the top directory. Changes of names by other protocols do not change it.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// Is the object below the directory at the path `dir`?
+    #[must_use]
+    pub fn is_below(&self, dir: &[u8]) -> bool {
+        self.path.strip_prefix(dir).is_some_and(|rest| rest.first() == Some(&b'/'))
+    }
+}
+
+/// A rename of an object, for the opens of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Renamed<'a, O> {
+    /// The name that the object had.
+    pub from: &'a Place<O>,
+    /// The name that it has now.
+    pub to: &'a Place<O>,
+    /// The path of that name.
+    pub path: &'a [u8],
+}
+
+impl<O: Clone> Renamed<'_, O> {
+    /// Changes name and path of an open of the object, if it was made by the old name. `has_room`
+    /// decides whether the open may hold a path of so many bytes; if not, it keeps the old path.
+    pub fn apply<S: Store<Object = O>>(
+        &self,
+        store: &S,
+        state: &mut OpenState<O>,
+        has_room: impl FnOnce(usize) -> bool,
+    ) {
+        let Self { from, to, path } = *self;
+        let by_it = |place: &Place<O>| {
+            place.name == from.name && store.key(&place.dir) == store.key(&from.dir)
+        };
+        if !state.place.as_ref().is_some_and(by_it) {
+            return;
+        }
+        state.place = Some(to.clone());
+        if has_room(path.len()) {
+            state.path = path.into();
+        }
+    }
 }
 
 /// The name of an object in its directory.

@@ -101,15 +101,6 @@ impl Client {
         host.response_max.set(BODY_BYTES_MAX);
         Self { host, pipes: Pipes::default(), last: [None; 2] }
     }
-
-    fn opens(&self) -> Vec<FileId> {
-        let mut opens = Vec::new();
-        self.host.any_open(|open, _| {
-            opens.push(open.id);
-            false
-        });
-        opens
-    }
 }
 
 impl Servers {
@@ -179,7 +170,7 @@ impl Servers {
 
     fn check(&self) {
         assert_eq!(self.server.io.get(), 0, "data operations are under way");
-        let opens = self.clients.each_ref().map(|client| client.opens().len());
+        let opens = self.clients.each_ref().map(|client| client.host.open_ids().len());
         assert!(opens.iter().all(|opens| *opens <= OPENS_MAX));
         assert_eq!(self.server.opens(), opens.iter().sum(), "an open is lost");
         let used = self.server.tables.borrow().used();
@@ -224,7 +215,7 @@ impl Servers {
     /// Ends a session as the server does, with all that it holds.
     fn end(&mut self, who: usize) {
         let client = &mut self.clients[who];
-        for id in client.opens() {
+        for id in client.host.open_ids() {
             let open = client.host.take(id).expect("it was there");
             let place = client.host.with(&open, |state| state.place.clone());
             block_on(ops::end(&client.host, open.shared, &open.object, place.as_ref()));
@@ -236,7 +227,7 @@ impl Servers {
     /// Closes everything by requests. Nothing is held or waits any more.
     pub fn close(mut self) {
         for who in [0, 1] {
-            for file in self.clients[who].opens() {
+            for file in self.clients[who].host.open_ids() {
                 let request = CloseRequest { flags: CloseFlags::empty(), file };
                 let message = message(&header(Command::Close), |out| request.encode(out));
                 self.step(
@@ -244,7 +235,7 @@ impl Servers {
                     &message[HEADER_BYTES..],
                 );
             }
-            assert_eq!(self.clients[who].opens(), [], "CLOSE closes");
+            assert_eq!(self.clients[who].host.open_ids(), [], "CLOSE closes");
         }
         assert!(self.waiting.is_empty());
         assert_eq!(self.server.tables.borrow().used(), Use::default());

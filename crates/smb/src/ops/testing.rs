@@ -8,7 +8,7 @@
 use super::{Context, Failure, Outcome};
 use crate::host::{Host, ObjectOf, Permit, RangeLock, Share, User, Volume};
 use crate::le::patch;
-use crate::open::{Deletes, Ending, Open, OpenState, Place};
+use crate::open::{Deletes, Ending, Open, OpenState, Place, Renamed};
 use crate::security::{Identities, Principal, Sid};
 use crate::wire::{AccessMask, FileId, HEADER_BYTES, Header, HeaderFlags, Status, WireError};
 use core::cell::{Cell, RefCell};
@@ -48,6 +48,11 @@ pub struct TestServer {
     /// The state that all protocols share.
     pub tables: RefCell<Tables<Wait>>,
     deletes: RefCell<Deletes<MemObject>>,
+    /// The opens of all sessions.
+    kept: RefCell<BTreeMap<OpenId, TestOpen>>,
+    renames: Cell<u64>,
+    /// The longest path that a rename may give an open, in bytes.
+    pub path_max: Cell<usize>,
     /// Data operations under way.
     pub io: Cell<usize>,
     /// The parts of requests that were admitted, and how they ended: `None` if they were dropped.
@@ -75,6 +80,9 @@ impl TestServer {
             store: MemStore::new(),
             tables: RefCell::new(tables),
             deletes: RefCell::default(),
+            kept: RefCell::default(),
+            renames: Cell::new(0),
+            path_max: Cell::new(usize::MAX),
             io: Cell::new(0),
             parts: RefCell::default(),
             sessions: Cell::new(0),
@@ -277,6 +285,11 @@ impl TestHost {
         })))
     }
 
+    /// The ids of the session's opens, in order.
+    pub fn open_ids(&self) -> Vec<FileId> {
+        self.opens.borrow().values().map(|open| open.id).collect()
+    }
+
     fn file(&self, object: &ObjectKey) -> File {
         File { volume: VOLUME, object: *object }
     }
@@ -335,12 +348,25 @@ impl Host for TestHost {
         &TestIdentities
     }
 
-    fn any_open(
-        &self,
-        mut act: impl FnMut(&Open<MemObject>, &mut OpenState<MemObject>) -> bool,
-    ) -> bool {
-        let opens = self.opens.borrow();
-        opens.values().any(|open| act(open, &mut open.0.1.borrow_mut()))
+    fn renames(&self) -> u64 {
+        self.server.renames.get()
+    }
+
+    async fn apply_rename(&self, open: &TestOpen, renamed: Renamed<'_, MemObject>) {
+        let server = &self.server;
+        server.renames.set(server.renames.get().saturating_add(1));
+        let file = self.file(&open.key);
+        let opens: Vec<_> =
+            server.tables.borrow().opens_at(&file, OpenId(0)).map(|(id, _)| id).collect();
+        let kept = server.kept.borrow();
+        for open in opens.iter().filter_map(|id| kept.get(id)).chain([open]) {
+            let has_room = |bytes| bytes <= server.path_max.get();
+            renamed.apply(&server.store, &mut open.0.1.borrow_mut(), has_room);
+        }
+    }
+
+    async fn any_open_below(&self, path: &[u8]) -> bool {
+        self.server.kept.borrow().values().any(|open| open.0.1.borrow().is_below(path))
     }
 
     fn find(&self, id: FileId) -> Option<TestOpen> {
@@ -368,11 +394,13 @@ impl Host for TestHost {
         open.id = FileId { persistent: self.number, volatile: self.made.get() };
         let open = TestOpen(Rc::new((open, RefCell::new(state))));
         self.opens.borrow_mut().insert(open.id.volatile, open.clone());
+        self.server.kept.borrow_mut().insert(open.shared, open.clone());
         Some(open)
     }
 
     fn take(&self, id: FileId) -> Option<TestOpen> {
-        self.find(id)?;
+        let open = self.find(id)?;
+        self.server.kept.borrow_mut().remove(&open.shared);
         self.opens.borrow_mut().remove(&id.volatile)
     }
 

@@ -11,13 +11,13 @@ use crate::engine::{Asked, Permit, ServedVolume};
 use crate::locks::LockedTables;
 use crate::op_name::OpName;
 use crate::session::{Waiter, tell};
-use crate::sync::{Arc, lock};
+use crate::sync::Arc;
 use crate::worker::{Barrier, IoGenerations, IoGuard, NoPermit, Permits};
 use std::future::Future;
 use weir_core::{Clock, ObjectKey, OpClass};
 use weir_qos::Cost;
 use weir_smb::host::{Host, RangeLock, Share, User, Volume};
-use weir_smb::open::{Open, OpenState, Place};
+use weir_smb::open::{Open, OpenState, Place, Renamed};
 use weir_smb::ops::refusal;
 use weir_smb::security::Identities;
 use weir_smb::wire::{FileId, Status};
@@ -149,14 +149,6 @@ impl Host for SmbHost {
         &self.accounts
     }
 
-    fn any_open(
-        &self,
-        mut act: impl FnMut(&Open<VolumeObject>, &mut OpenState<VolumeObject>) -> bool,
-    ) -> bool {
-        let mut opens = self.session.opens().into_iter();
-        opens.any(|one| one.open.tree == self.tree && act(&one.open, &mut lock(&one.state)))
-    }
-
     fn find(&self, id: FileId) -> Option<OpenRef> {
         self.session.file(id, self.tree).map(OpenRef)
     }
@@ -171,8 +163,8 @@ impl Host for SmbHost {
 
     fn keep(&self, open: Open<VolumeObject>, state: OpenState<VolumeObject>) -> Option<OpenRef> {
         let id = FileOpen::id_of(open.shared);
-        let open = FileOpen::new(Open { id, ..open }, &self.volume, state);
-        self.session.keep(open).map(OpenRef)
+        let (open, paths) = (Open { id, ..open }, &self.session.path_bytes);
+        self.session.keep(FileOpen::new(open, &self.volume, state, paths)).map(OpenRef)
     }
 
     fn take(&self, id: FileId) -> Option<OpenRef> {
@@ -180,7 +172,22 @@ impl Host for SmbHost {
     }
 
     fn with<R>(&self, open: &OpenRef, act: impl FnOnce(&mut OpenState<VolumeObject>) -> R) -> R {
-        act(&mut lock(&open.0.state))
+        open.0.with(act)
+    }
+
+    fn renames(&self) -> u64 {
+        self.smb.renames()
+    }
+
+    async fn apply_rename(&self, open: &OpenRef, renamed: Renamed<'_, VolumeObject>) {
+        let file = self.file(&open.key);
+        self.smb.apply_rename(&self.volume, &file, &renamed).await;
+        // It may have been taken out of its session meanwhile.
+        open.0.apply_rename(self.store(), &renamed);
+    }
+
+    async fn any_open_below(&self, path: &[u8]) -> bool {
+        self.smb.any_open_below(&self.volume, path).await
     }
 
     async fn reserve(&self, file: &ObjectKey, mode: OpenMode) -> Result<OpenId, Refused> {

@@ -8,14 +8,14 @@ use super::tree;
 use super::user_session::{FileOpen, UserSession};
 use crate::clock::SystemClock;
 use crate::limits::PATH_LISTED_BYTES_MAX;
-use crate::sync::{Arc, lock};
+use crate::sync::Arc;
 use std::net::IpAddr;
 use std::time::SystemTime;
 use weir_control::plane::{LockOwner, Object, SmbOpen, SmbSession, Uses};
 use weir_core::hex;
 use weir_core::{Clock, Mono, ObjectKey};
 use weir_smb::crypto::Cipher;
-use weir_state::{Client, OpenFile, OpenId, Owner, Protocol, Sharing};
+use weir_state::{OpenFile, OpenId, Owner, Sharing};
 
 /// One moment on the server's clock and on the calendar's.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ impl SmbServer {
         delete_pending: bool,
         moment: Moment,
     ) -> Option<SmbOpen> {
-        let session = session_id(&open.client)?;
+        let session = Self::session_id(&open.client)?;
         let (holder, file) = self.holder_of(session, open.id);
         Some(SmbOpen {
             id: open.id.0,
@@ -92,7 +92,7 @@ impl SmbServer {
         owner: &Owner,
         file: &ObjectKey,
     ) -> Option<(LockOwner, Object)> {
-        let (session, open) = (session_id(owner.client())?, owner.open()?);
+        let (session, open) = (Self::session_id(owner.client())?, owner.open()?);
         let (holder, known) = self.holder_of(session, open);
         Some((LockOwner::Smb { open: open.0, session, holder }, object(file, known.as_deref())))
     }
@@ -106,12 +106,6 @@ impl SmbServer {
         let Some(session) = self.session(session) else { return (None, None) };
         (Some((session.name.clone(), session.peer)), session.numbered(open))
     }
-}
-
-/// The session that the shared tables know as `client`. None for a client of another protocol.
-fn session_id(client: &Client) -> Option<u64> {
-    let id = client.id().try_into().ok().filter(|_| client.protocol() == Protocol::Smb);
-    id.map(u64::from_be_bytes)
 }
 
 fn session_as_listed(session: &UserSession, moment: Moment) -> SmbSession {
@@ -138,7 +132,7 @@ fn session_as_listed(session: &UserSession, moment: Moment) -> SmbSession {
 fn object(key: &ObjectKey, open: Option<&FileOpen>) -> Object {
     Object {
         key: hex::encode(key.as_bytes()),
-        path: open.map(|open| shortened(&lock(&open.state).path)),
+        path: open.map(|open| open.with(|state| shortened(state.path()))),
     }
 }
 

@@ -4,9 +4,10 @@ use super::super::{Begun, Cx};
 use super::answer::{Answer, frame_of};
 use super::begin::{Element, proved};
 use super::ending::{Admitted, Ending, Outcome};
+use super::sums::SessionSum;
 use super::user_session::{LoginOrigin, NewSession, UserSession};
 use super::{Delayed, SmbError, SmbServer, SmbSession, Stage};
-use crate::limits::LOGINS_CONNECTION_MAX;
+use crate::limits::{LOGINS_CONNECTION_MAX, PATH_BYTES_SESSION_MAX, PIPE_BYTES_SESSION_MAX};
 use crate::sync::{Arc, lock, oneshot};
 use std::net::IpAddr;
 use weir_catalog::{User, folded};
@@ -330,6 +331,8 @@ impl SmbSession {
             must_sign: self.smb.greeting.signing_required
                 || negotiated.client_requires_signing
                 || request.security_mode.contains(SecurityMode::SIGNING_REQUIRED),
+            pipe_bytes: SessionSum::new(PIPE_BYTES_SESSION_MAX, &self.smb.pipe_bytes),
+            path_bytes: SessionSum::new(PATH_BYTES_SESSION_MAX, &self.smb.path_bytes),
             origin: LoginOrigin {
                 connection: cx.connection.serial(),
                 signing: negotiated.signing,

@@ -21,7 +21,9 @@ mod login;
 mod pending;
 mod pipe_open;
 mod pipes;
+mod renames;
 mod server;
+mod sums;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

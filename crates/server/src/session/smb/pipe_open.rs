@@ -1,34 +1,9 @@
-//! An open of a named pipe in `IPC$`, and the memory of all of them.
+//! An open of a named pipe in `IPC$`, whose memory counts in the sums of its session.
 
-use crate::limits::{PIPE_BYTES_MAX, PIPE_BYTES_SESSION_MAX};
-use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
+use super::sums::{Charge, SessionSum};
+use crate::sync::{Arc, Mutex, lock};
 use weir_smb::pipe::{Interface, Pipe};
 use weir_smb::wire::FileId;
-
-/// Bytes that pipes hold: those of a session, or of all.
-pub(super) type PipeBytes = Arc<AtomicUsize>;
-
-/// The sums that a pipe counts for.
-#[derive(Clone, Default)]
-pub(super) struct PipeSums {
-    pub(super) session: PipeBytes,
-    pub(super) server: PipeBytes,
-}
-
-impl PipeSums {
-    /// Is there room in both?
-    pub(super) fn have_room(&self) -> bool {
-        self.session.load(Ordering::Relaxed) < PIPE_BYTES_SESSION_MAX
-            && self.server.load(Ordering::Relaxed) < PIPE_BYTES_MAX
-    }
-
-    fn change(&self, from: usize, to: usize) {
-        for sum in [&self.session, &self.server] {
-            sum.fetch_add(to, Ordering::Relaxed);
-            sum.fetch_sub(from, Ordering::Relaxed);
-        }
-    }
-}
 
 /// The open.
 pub(crate) struct PipeOpen {
@@ -40,14 +15,13 @@ pub(crate) struct PipeOpen {
 /// A pipe, and the bytes that it counts with.
 struct Counted {
     pipe: Pipe,
-    bytes: usize,
-    sums: PipeSums,
+    charge: Charge,
 }
 
 impl PipeOpen {
     /// An open of a pipe that has just been opened.
-    pub(super) fn new(id: FileId, tree: u32, interface: Interface, sums: PipeSums) -> Self {
-        let pipe = Mutex::new(Counted { pipe: Pipe::new(interface), bytes: 0, sums });
+    pub(super) fn new(id: FileId, tree: u32, interface: Interface, sum: &Arc<SessionSum>) -> Self {
+        let pipe = Mutex::new(Counted { pipe: Pipe::new(interface), charge: Charge::new(sum) });
         Self { id, tree, pipe }
     }
 
@@ -56,20 +30,14 @@ impl PipeOpen {
         let mut counted = lock(&self.pipe);
         let done = act(&mut counted.pipe);
         let bytes = counted.pipe.held_bytes();
-        counted.sums.change(counted.bytes, bytes);
-        counted.bytes = bytes;
+        counted.charge.set(bytes);
         done
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.sums.change(self.bytes, 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::sums::Sum;
     use super::*;
     use weir_smb::pipe::{Host, Share, ShareKind};
 
@@ -77,25 +45,17 @@ mod tests {
     const BEGINNING: [u8; 1] = [5];
 
     #[test]
-    fn the_bytes_of_pipes_count_until_they_are_read_or_their_pipe_is_gone() {
+    fn the_bytes_of_pipes_count_until_their_pipe_is_gone() {
         let shares = || vec![Share { name: "vol", comment: "", kind: ShareKind::Disk }];
         let host = Host { name: "WEIR", group: "W", comment: "", shares: &shares };
-        let sums = PipeSums::default();
-        let open = || PipeOpen::new(FileId::default(), 1, Interface::Srvsvc, sums.clone());
+        let sum = SessionSum::new(2, &Arc::new(Sum::new(10)));
+        let open = || PipeOpen::new(FileId::default(), 1, Interface::Srvsvc, &sum);
         let (one, two) = (open(), open());
-        for pipe in [&one, &two] {
-            pipe.with(|pipe| pipe.write(&BEGINNING, &host)).unwrap();
-        }
-        let counted = || [&sums.session, &sums.server].map(|sum| sum.load(Ordering::Relaxed));
-        assert_eq!(counted(), [2, 2]);
+        one.with(|pipe| pipe.write(&BEGINNING, &host)).unwrap();
+        assert!(sum.has_room());
+        two.with(|pipe| pipe.write(&BEGINNING, &host)).unwrap();
+        assert!(!sum.has_room());
         drop(one);
-        assert_eq!(counted(), [1, 1]);
-        sums.session.fetch_add(PIPE_BYTES_SESSION_MAX, Ordering::Relaxed);
-        assert!(!sums.have_room());
-        let other = PipeSums { server: Arc::clone(&sums.server), ..PipeSums::default() };
-        assert!(other.have_room(), "another session has room");
-        sums.server.fetch_add(PIPE_BYTES_MAX, Ordering::Relaxed);
-        assert!(!other.have_room());
-        drop(two);
+        assert!(sum.has_room());
     }
 }

@@ -3,7 +3,7 @@
 
 use super::begin::Element;
 use super::job::{Carried, error_body};
-use super::pipe_open::{PipeOpen, PipeSums};
+use super::pipe_open::PipeOpen;
 use super::server::SmbServer;
 use super::tree;
 use super::user_session::UserSession;
@@ -53,11 +53,6 @@ impl Pipes<'_> {
         }
     }
 
-    fn sums(&self) -> PipeSums {
-        let (session, server) = (&self.session.pipe_bytes, &self.smb.pipe_bytes);
-        PipeSums { session: Arc::clone(session), server: Arc::clone(server) }
-    }
-
     /// The volumes whose shares the user may connect to.
     fn admitting(&self) -> impl Iterator<Item = &Volume> {
         let snapshot = self.served.snapshot();
@@ -72,7 +67,8 @@ impl Pipes<'_> {
 
 impl pipe::Pipes for Pipes<'_> {
     fn keep(&self, interface: Interface) -> Option<FileId> {
-        let pipe = PipeOpen::new(self.smb.next_pipe(), self.tree_id, interface, self.sums());
+        let (id, sum) = (self.smb.next_pipe(), &self.session.pipe_bytes);
+        let pipe = PipeOpen::new(id, self.tree_id, interface, sum);
         self.session.keep_pipe(pipe).map(|open| open.id)
     }
 
@@ -86,7 +82,7 @@ impl pipe::Pipes for Pipes<'_> {
     }
 
     fn has_room(&self) -> bool {
-        self.sums().have_room()
+        self.session.pipe_bytes.has_room()
     }
 
     fn describe<R>(&self, act: impl FnOnce(&Host<'_>) -> R) -> R {

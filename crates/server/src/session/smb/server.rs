@@ -1,9 +1,10 @@
 //! The state that the SMB sessions of all connections share: the sessions themselves, the counts
 //! of failed logins, and what the server says about itself.
 
-use super::pipe_open::PipeBytes;
+use super::sums::Sum;
 use super::user_session::UserSession;
 use crate::clock::time_of_day;
+use crate::limits::{PATH_BYTES_MAX, PIPE_BYTES_MAX};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use weir_smb::fscc::NtTime;
 use weir_smb::limits::IO_BYTES_MAX;
 use weir_smb::open::Deletes;
 use weir_smb::wire::FileId;
+use weir_state::{Client, Protocol};
 use weir_store::VolumeObject;
 
 /// The most letters of a NetBIOS name.
@@ -35,7 +37,11 @@ pub(crate) struct SmbServer {
     pub(super) name: String,
     pub(super) throttle: Mutex<Throttle>,
     /// Bytes that the pipes of all sessions hold.
-    pub(super) pipe_bytes: PipeBytes,
+    pub(super) pipe_bytes: Arc<Sum>,
+    /// Bytes of the paths of the opens of all sessions, without those that do not count.
+    pub(super) path_bytes: Arc<Sum>,
+    /// The number of renames so far.
+    pub(super) renames: AtomicU64,
     /// The logins, for the audit log.
     pub(crate) logins: Arc<Logins>,
     catalog: Arc<Catalog>,
@@ -71,7 +77,9 @@ impl SmbServer {
             names: Arc::new(names),
             name,
             throttle: Mutex::default(),
-            pipe_bytes: PipeBytes::default(),
+            pipe_bytes: Arc::new(Sum::new(PIPE_BYTES_MAX)),
+            path_bytes: Arc::new(Sum::new(PATH_BYTES_MAX)),
+            renames: AtomicU64::new(0),
             logins: Arc::default(),
             catalog,
             sessions: Mutex::default(),
@@ -123,6 +131,13 @@ impl SmbServer {
     /// A session is over.
     pub(super) fn remove(&self, session: u64) {
         lock(&self.sessions).remove(&session);
+    }
+
+    /// The id of the session that the shared tables know as `client`. `None` for a client of another
+    /// protocol.
+    pub(super) fn session_id(client: &Client) -> Option<u64> {
+        let id = client.id().try_into().ok().filter(|_| client.protocol() == Protocol::Smb);
+        id.map(u64::from_be_bytes)
     }
 
     /// The session with this id.

@@ -24,6 +24,7 @@ use weir_smb::crypto::{
     Cipher, Derivation, Preauth, Role, SealKeys, SigningAlgorithm, SigningKey, TRANSFORM_BYTES,
     Transform,
 };
+use weir_smb::fscc::{SetInfo, Target};
 use weir_smb::utf16::to_utf16;
 use weir_smb::wire::{
     AccessMask, Capabilities, Chain, ChainWriter, Channel, CloseFlags, CloseRequest, Command,
@@ -32,8 +33,8 @@ use weir_smb::wire::{
     IoctlFlags, IoctlRequest, LockFlags, LockRange, LockRequest, NegotiateContext,
     NegotiateContexts, NegotiateRequest, Numbers, OplockLevel, Payload, QueryInfoFlags,
     QueryInfoRequest, ReadFlags, ReadRequest, SecurityInformation, SecurityMode, SessionSetupFlags,
-    SessionSetupRequest, SessionSetupResponse, ShareAccess, Status, TreeConnectFlags,
-    TreeConnectRequest, TreeOrAsync, WriteFlags, WriteRequest,
+    SessionSetupRequest, SessionSetupResponse, SetInfoRequest, ShareAccess, Status,
+    TreeConnectFlags, TreeConnectRequest, TreeOrAsync, WriteFlags, WriteRequest,
 };
 use weir_state::Use;
 
@@ -338,6 +339,22 @@ impl Ask {
             flags: IoctlFlags::IS_FSCTL,
         };
         Self::new(Command::Ioctl, |out| request.encode(out))
+    }
+
+    /// Renames what is open to a name that is free.
+    pub(crate) fn rename(file: FileId, to: &str) -> Self {
+        let name: Vec<u8> = to.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let info = SetInfo::Rename(Target { replace: false, posix: false, name: &name });
+        let mut bytes = Vec::new();
+        info.encode(&mut bytes);
+        let request = SetInfoRequest {
+            info_type: InfoType::FILE,
+            class: info.class(),
+            info: Payload { bytes: &bytes, at: 0 },
+            security: SecurityInformation::empty(),
+            file,
+        };
+        Self::new(Command::SetInfo, |out| request.encode(out))
     }
 
     /// Asks for the times and attributes of a file.

@@ -1,9 +1,11 @@
 //! The session layer from sockets to the counters of volumes.
 
+use super::sums::{Charge, SessionSum};
 use super::testing::{Ask, Client, Fixture, Protection, Told};
-use crate::limits::REPLY_BYTES_MAX;
+use crate::limits::{PATH_BYTES_MAX, PATH_BYTES_UNCOUNTED, REPLY_BYTES_MAX};
 use std::time::Duration;
 use weir_catalog::{PoolChange, TermsChange, VolumeChange};
+use weir_control::plane::SmbOpen;
 use weir_core::testing::block_on;
 use weir_core::{Clock, Name, Store};
 use weir_qos::Iops;
@@ -555,4 +557,101 @@ fn an_element_whose_connection_closes_waits_no_more() {
     fixture.until_nobody_is_left();
     assert_eq!(fixture.live("tiny").write_bytes, SPENT.len() as u64, "it is not carried out");
     fixture.server.stop().unwrap();
+}
+
+/// The paths of all opens, as operators see them.
+fn paths(fixture: &Fixture) -> Vec<String> {
+    let opens = fixture.server.plane().smb_opens(0, 1000);
+    let path = |open: SmbOpen| String::from_utf8(open.object.path.unwrap()).unwrap();
+    opens.into_iter().map(path).collect()
+}
+
+#[test]
+fn a_rename_reaches_the_opens_of_all_sessions() {
+    let fixture = Fixture::start();
+    let (mut one, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let file = one.open("file");
+    for _ in 0..300 {
+        other.open("file");
+    }
+    assert_eq!(one.ask(Ask::rename(file, "new")).status(), Status::SUCCESS);
+    let expected = vec!["new".to_owned(); 301];
+    assert_eq!(paths(&fixture), expected);
+    // The rename of another file of that name, in another volume, does not.
+    let mut third = fixture.log_in("tiny");
+    let namesake = third.open("new");
+    assert_eq!(third.ask(Ask::rename(namesake, "third")).status(), Status::SUCCESS);
+    assert_eq!(paths(&fixture), [expected, vec!["third".to_owned()]].concat());
+}
+
+#[test]
+fn a_file_that_another_session_renames_is_deleted_when_it_is_closed() {
+    let fixture = Fixture::start();
+    let (mut one, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let options = CreateOptions::NON_DIRECTORY_FILE | CreateOptions::DELETE_ON_CLOSE;
+    let file = one.ask(Ask::open_as("file", options)).file();
+    let renaming = other.open("file");
+    assert_eq!(other.ask(Ask::rename(renaming, "new")).status(), Status::SUCCESS);
+    assert_eq!(other.ask(Ask::close(renaming)).status(), Status::SUCCESS);
+    let newer = other.open("file");
+    assert_eq!(one.ask(Ask::close(file)).status(), Status::SUCCESS);
+    let volume = fixture.volume("open");
+    let is_there = |name: &[u8]| {
+        let (store, name) = (&volume.store, Name::new(name).unwrap());
+        block_on(store.lookup(&store.root(), name)).is_ok()
+    };
+    assert!(!is_there(b"new") && is_there(b"file"), "the newer file stays");
+    assert_eq!(other.ask(Ask::close(newer)).status(), Status::SUCCESS);
+}
+
+#[test]
+fn a_directory_is_not_renamed_while_any_session_has_an_open_below() {
+    let fixture = Fixture::start();
+    let (mut one, mut other) = (fixture.log_in("open"), fixture.log_in("open"));
+    let directory = CreateOptions::DIRECTORY_FILE;
+    let dir = one.ask(Ask::open_as("dir", directory)).file();
+    // More opens than are looked at in one part come before the one that counts.
+    for _ in 0..300 {
+        other.open("file");
+    }
+    let below = other.open(r"dir\file");
+    assert_eq!(one.ask(Ask::rename(dir, "new")).status(), Status::ACCESS_DENIED);
+    assert_eq!(other.ask(Ask::close(below)).status(), Status::SUCCESS);
+    // The same path in another volume is another one.
+    let mut third = fixture.log_in("tiny");
+    third.ask(Ask::open_as("dir", directory)).file();
+    third.open(r"dir\file");
+    assert_eq!(one.ask(Ask::rename(dir, "new")).status(), Status::SUCCESS);
+}
+
+#[test]
+fn long_paths_have_a_bound_in_sum_and_short_ones_none() {
+    let fixture = Fixture::start();
+    let mut client = fixture.log_in("open");
+    let dir = "d".repeat(250);
+    let made = client.ask(Ask::open_as(&dir, CreateOptions::DIRECTORY_FILE)).file();
+    assert_eq!(client.ask(Ask::close(made)).status(), Status::SUCCESS);
+    let [long, other] = ["f", "g"].map(|name| format!(r"{dir}\{}", name.repeat(100)));
+    let others = SessionSum::new(usize::MAX, &fixture.server.engine().smb.path_bytes);
+    let mut theirs = Charge::new(&others);
+    theirs.set(PATH_BYTES_MAX - (long.len() - PATH_BYTES_UNCOUNTED));
+    let file = client.open(&long);
+    let full = Status::INSUFFICIENT_RESOURCES;
+    assert_eq!(client.ask(Ask::open(&long)).status(), full);
+    assert_eq!(client.ask(Ask::open(&other)).status(), full);
+    let short = client.open("short");
+    // The name is free: nothing is left of the CREATE that failed.
+    assert_eq!(client.ask(Ask::rename(short, &other)).status(), Status::SUCCESS);
+    assert_eq!(paths(&fixture).last().unwrap(), "short", "there is no room for the new one");
+    assert_eq!(client.ask(Ask::close(file)).status(), Status::SUCCESS);
+    let file = client.open(&long);
+    assert_eq!(client.ask(Ask::rename(file, "shorter")).status(), Status::SUCCESS);
+    assert_eq!(paths(&fixture).last().unwrap(), "shorter");
+    client.open(&other);
+    drop(client);
+    fixture.until_nobody_is_left();
+    // An open is dropped a moment after it is closed.
+    while !theirs.try_set(PATH_BYTES_MAX) {
+        std::thread::yield_now();
+    }
 }

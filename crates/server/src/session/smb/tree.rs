@@ -262,7 +262,7 @@ pub(super) async fn close_all(smb: &SmbServer, opens: Vec<Arc<FileOpen>>) {
             give_way().await;
         }
         if let Some(volume) = open.volume.upgrade() {
-            let place = lock(&open.state).place.clone();
+            let place = open.with(|state| state.place.clone());
             let volume = OpenVolume { smb, volume: &volume };
             end(&volume, open.open.shared, &open.open.object, place.as_ref()).await;
         }

@@ -3,10 +3,13 @@
 //!
 //! Every worker can reach every session and open. Not here: the login, and the operations.
 
-use super::pipe_open::{PipeBytes, PipeOpen};
+use super::pipe_open::PipeOpen;
+use super::sums::{Charge, SessionSum};
 use super::tree::DiskTree;
 use crate::engine::ServedVolume;
-use crate::limits::{OPENS_SESSION_MAX, PIPES_SESSION_MAX, TREES_SESSION_MAX};
+use crate::limits::{
+    OPENS_SESSION_MAX, PATH_BYTES_UNCOUNTED, PIPES_SESSION_MAX, TREES_SESSION_MAX,
+};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak, lock};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,10 +18,10 @@ use weir_core::{Clock, Mono, VolumeId};
 use weir_crypto::Provider;
 use weir_qos::ClientKey;
 use weir_smb::crypto::{Cipher, SealKeys, SigningAlgorithm, SigningKey};
-use weir_smb::open::{Open, OpenState};
+use weir_smb::open::{Open, OpenState, Renamed};
 use weir_smb::wire::FileId;
 use weir_state::{Client, OpenId};
-use weir_store::VolumeObject;
+use weir_store::{VolumeObject, VolumeStore};
 
 /// An open of a file or directory.
 pub(crate) struct FileOpen {
@@ -28,7 +31,14 @@ pub(crate) struct FileOpen {
     volume_id: VolumeId,
     /// Time at which it was opened.
     pub(super) since: Mono,
-    pub(super) state: Mutex<OpenState<VolumeObject>>,
+    changes: Mutex<Changes>,
+}
+
+/// The part of an open that changes.
+struct Changes {
+    state: OpenState<VolumeObject>,
+    /// The charge for the path.
+    path: Charge,
 }
 
 impl FileOpen {
@@ -36,16 +46,46 @@ impl FileOpen {
         open: Open<VolumeObject>,
         volume: &Arc<ServedVolume>,
         state: OpenState<VolumeObject>,
+        paths: &Arc<SessionSum>,
     ) -> Self {
         let (volume_id, since) = (volume.id, volume.clock().now());
-        let (volume, state) = (Arc::downgrade(volume), Mutex::new(state));
-        Self { open, volume, volume_id, since, state }
+        let changes = Mutex::new(Changes { state, path: Charge::new(paths) });
+        Self { open, volume: Arc::downgrade(volume), volume_id, since, changes }
+    }
+
+    /// Gives `act` the state.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut OpenState<VolumeObject>) -> R) -> R {
+        act(&mut lock(&self.changes).state)
+    }
+
+    /// Charges for the path. False if there is no room for it.
+    fn charge_path(&self) -> bool {
+        let mut changes = lock(&self.changes);
+        let bytes = counted(changes.state.path().len());
+        changes.path.try_set(bytes)
+    }
+
+    /// Applies a rename of its file. Without room for the path, the open keeps the old one: no
+    /// client's rename fails for it.
+    pub(super) fn apply_rename(&self, store: &VolumeStore, renamed: &Renamed<'_, VolumeObject>) {
+        let Changes { state, path } = &mut *lock(&self.changes);
+        renamed.apply(store, state, |bytes| path.try_set(counted(bytes)));
+    }
+
+    /// Is its object below the directory at this path?
+    pub(super) fn is_below(&self, path: &[u8]) -> bool {
+        lock(&self.changes).state.is_below(path)
     }
 
     /// The id by which clients know the open of this number: one number names an open everywhere.
     pub(super) const fn id_of(OpenId(number): OpenId) -> FileId {
         FileId { persistent: number, volatile: number }
     }
+}
+
+/// Bytes of a path of this length that count in sum.
+const fn counted(path_bytes: usize) -> usize {
+    path_bytes.saturating_sub(PATH_BYTES_UNCOUNTED)
 }
 
 /// A counted reference to an open, as operations see it.
@@ -92,7 +132,9 @@ pub(crate) struct UserSession {
     /// Requests must be signed, or sealed.
     pub(super) must_sign: bool,
     /// Bytes that its pipes hold.
-    pub(super) pipe_bytes: PipeBytes,
+    pub(super) pipe_bytes: Arc<SessionSum>,
+    /// Bytes of the paths of its opens, without those that do not count.
+    pub(super) path_bytes: Arc<SessionSum>,
     pub(super) origin: LoginOrigin,
     /// Time of the last request.
     used: AtomicU64,
@@ -128,14 +170,16 @@ pub(super) struct NewSession {
     pub(super) signing: SigningKey<Provider>,
     pub(super) sealing: Option<SealKeys<Provider>>,
     pub(super) must_sign: bool,
+    pub(super) pipe_bytes: Arc<SessionSum>,
+    pub(super) path_bytes: Arc<SessionSum>,
     pub(super) origin: LoginOrigin,
 }
 
 impl UserSession {
     /// A session without tree connects and opens.
     pub(super) fn new(new: NewSession) -> Self {
-        let NewSession { id, rid, name, client, key, peer, signing, sealing, must_sign, origin } =
-            new;
+        let NewSession { id, rid, name, client, key, peer, .. } = new;
+        let NewSession { signing, sealing, must_sign, pipe_bytes, path_bytes, origin, .. } = new;
         Self {
             id,
             rid,
@@ -146,7 +190,8 @@ impl UserSession {
             signing,
             sealing,
             must_sign,
-            pipe_bytes: PipeBytes::default(),
+            pipe_bytes,
+            path_bytes,
             origin,
             used: AtomicU64::new(origin.since.0),
             seals: AtomicBool::new(false),
@@ -204,13 +249,14 @@ impl UserSession {
         std::mem::take(&mut *held).files.into_values().collect()
     }
 
-    /// Keeps an open of a file. `None` if the session has as many as it may, or is over.
+    /// Keeps an open of a file. `None` if the session is over, or has as many as it may, or there is
+    /// no room for the path.
     pub(super) fn keep(&self, open: FileOpen) -> Option<Arc<FileOpen>> {
         let mut held = lock(&self.held);
         if held.files.len() >= OPENS_SESSION_MAX || self.has_ended() {
             return None;
         }
-        if !held.trees.contains_key(&open.open.tree) {
+        if !held.trees.contains_key(&open.open.tree) || !open.charge_path() {
             return None;
         }
         let open = Arc::new(open);
@@ -283,10 +329,5 @@ impl UserSession {
             Tree::Pipes => None,
         };
         (held.trees.values().map(volume).collect(), held.files.len())
-    }
-
-    /// The opens of files.
-    pub(super) fn opens(&self) -> Vec<Arc<FileOpen>> {
-        lock(&self.held).files.values().cloned().collect()
     }
 }

@@ -8,17 +8,19 @@ use crate::ops::access::{self, WRITES};
 use crate::ops::close::{end, finish};
 use crate::ops::error::status;
 use crate::ops::stable::write_through;
-use crate::ops::walk::Found;
+use crate::ops::walk::{Found, Walked, walk};
 use crate::wire::{
     AccessMask, CreateAction, CreateDisposition, CreateOptions, FileAttributes, Status,
 };
 use weir_core::{Attr, Credentials, Details, DosAttributes, FileKind, FsError, SetDetails, Store};
 use weir_state::{Mode, OpenMode};
 
+/// Opens an object that was found after this number of renames.
 pub(super) async fn open<H: Host>(
     host: &H,
     ask: &Ask,
     found: Found<ObjectOf<H>>,
+    renames: u64,
 ) -> Result<Opened<H>, Stop> {
     right_kind(ask, found.attr.kind)?;
     let store = host.store();
@@ -43,7 +45,13 @@ pub(super) async fn open<H: Host>(
     let path = found.path;
     let reserved = Reserved { object, kind: attr.kind, granted, place, path, shared };
     let open = keep(host, ask, reserved).await?;
-    match complete(host, ask, &open, (attr, details)).await {
+    // A rename that was applied before the open was kept did not reach it.
+    let completed = if host.renames() == renames || leads_to(host, ask, &open).await {
+        complete(host, ask, &open, (attr, details)).await.map_err(Stop::from)
+    } else {
+        Err(Stop::Again(Status::OBJECT_NAME_NOT_FOUND))
+    };
+    match completed {
         Ok((action, attr, details)) => {
             let maximal = ask.contexts.asks_maximal().then_some(most);
             Ok(Opened { open, action, attr, details, maximal })
@@ -52,8 +60,19 @@ pub(super) async fn open<H: Host>(
             if let Some(open) = host.take(open.id) {
                 finish(host, &open).await;
             }
-            Err(error.into())
+            Err(error)
         }
+    }
+}
+
+/// Does the path of the request lead to the object of `open`, by the name and path of the open?
+async fn leads_to<H: Host>(host: &H, ask: &Ask, open: &H::Open) -> bool {
+    match walk(host, &ask.path, ask.last()).await {
+        Ok(Walked::Found(found)) => {
+            let same_path = host.with(open, |state| state.path() == found.path);
+            same_path && host.store().key(&found.object) == open.key
+        }
+        Ok(Walked::Missing(_)) | Err(_) => false,
     }
 }
 

@@ -7,6 +7,9 @@
 //! A CREATE that fails has changed nothing: the file is reserved before anything is destroyed, and
 //! what was made is removed again. If its future is dropped half-way, the end of the session ends
 //! the reservation.
+//!
+//! A file that is renamed over SMB while it is opened is looked for anew. One that is renamed while
+//! it is made keeps the name in its open by which it was made.
 
 mod contexts;
 mod existing;
@@ -90,13 +93,14 @@ struct Opened<H: Host> {
 }
 
 async fn attempt<H: Host>(host: &H, ask: &Ask) -> Result<Opened<H>, Stop> {
+    let renames = host.renames();
     match walk(host, &ask.path, ask.last()).await? {
         Walked::Found(found) if ask.disposition == CreateDisposition::Create => {
             let pending = host.is_delete_pending(&host.store().key(&found.object)).await;
             let taken = Status::OBJECT_NAME_COLLISION;
             Err(if pending { Status::DELETE_PENDING } else { taken }.into())
         }
-        Walked::Found(found) => existing::open(host, ask, found).await,
+        Walked::Found(found) => existing::open(host, ask, found, renames).await,
         Walked::Missing(missing) => match ask.disposition {
             CreateDisposition::Open | CreateDisposition::Overwrite => {
                 Err(Status::OBJECT_NAME_NOT_FOUND.into())
@@ -147,13 +151,8 @@ async fn keep<H: Host>(
         options: ask.options,
         shared,
     };
-    let state = OpenState {
-        place: place.clone(),
-        path: path.into(),
-        position: 0,
-        mode: ask.options.intersection(MODE).bits(),
-        listing: None,
-    };
+    let mode = ask.options.intersection(MODE).bits();
+    let state = OpenState::new(place.clone(), path.into(), mode);
     if let Some(open) = host.keep(open, state) {
         return Ok(open);
     }

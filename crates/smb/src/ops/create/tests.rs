@@ -3,6 +3,7 @@
 use super::create;
 use crate::host::{Host, RangeLock, Share};
 use crate::limits::CREATE_TRIES_MAX;
+use crate::open::{Place, Renamed};
 use crate::ops::close::close;
 use crate::ops::testing::{Reply, TestHost, TestServer, wire_path};
 use crate::security::Descriptor;
@@ -15,6 +16,7 @@ use crate::wire::{
 use CreateDisposition::{Create, Open, OpenIf, Overwrite, OverwriteIf, Supersede};
 use core::cell::Cell;
 use std::rc::Rc;
+use std::string::String;
 use std::vec::Vec;
 use weir_core::acl::{Entry, Who};
 use weir_core::store::MakeKind;
@@ -151,7 +153,7 @@ fn the_response_tells_about_the_file() {
     let open = ann.opened(response.file);
     assert_eq!((open.tree, open.key), (1, server.store.key(&server.object("Dir/f").0)));
     ann.with(&open, |state| {
-        assert_eq!(&*state.path, b"Dir/f", "as the directories have it");
+        assert_eq!(state.path(), b"Dir/f", "as the directories have it");
         let place = state.place.as_ref().unwrap();
         assert_eq!((place.dir, &*place.name), (server.object("Dir").0, &b"f"[..]));
         assert_eq!((state.position, state.mode), (0, 0));
@@ -162,7 +164,7 @@ fn the_response_tells_about_the_file() {
     let top = ann.opened(top.file);
     assert!(top.is_write_through() && top.is_directory());
     ann.with(&top, |state| {
-        assert!(state.place.is_none() && state.path.is_empty());
+        assert!(state.place.is_none() && state.path().is_empty());
         assert_eq!(state.mode, CreateOptions::WRITE_THROUGH.bits());
     });
 }
@@ -274,6 +276,35 @@ fn files_and_directories_are_told_apart() {
 }
 
 #[test]
+fn a_file_that_is_renamed_while_it_is_opened_is_open_by_its_own_name_or_not_at_all() {
+    for (operations, disposition) in (0..10).flat_map(|at| [(at, Open), (at, OpenIf)]) {
+        let server = TestServer::new();
+        server.file("f", b"data", 0o644, 7);
+        let (ann, bob) = (server.session(7), server.session(7));
+        let id = bob.open("f", AccessMask::DELETE);
+        interrupt_after(operations, move || {
+            let open = bob.opened(id);
+            let name = |name: &[u8]| Place { dir: bob.server.store.root(), name: name.into() };
+            bob.server.rename("f", "g");
+            let (from, to) = (name(b"f"), name(b"g"));
+            block_on(bob.apply_rename(&open, Renamed { from: &from, to: &to, path: b"g" }));
+        });
+        let reply = request(disposition).send(&ann, "f");
+        interrupt_after(0, || ());
+        for id in ann.open_ids() {
+            let open = ann.opened(id);
+            let path = ann.with(&open, |state| String::from_utf8(state.path().to_vec()).unwrap());
+            let found = server.store.key(&server.object(&path).0);
+            assert!(found == open.key, "{path} {operations}");
+        }
+        let missing = reply.status() == Status::OBJECT_NAME_NOT_FOUND && disposition == Open;
+        assert!(reply.status() == Status::SUCCESS || missing, "{:?}", reply.status());
+        let opens = 1 + ann.open_ids().len();
+        assert_eq!(server.opens(), opens);
+    }
+}
+
+#[test]
 fn links_and_special_files_are_opened_only_as_what_they_are() {
     let server = TestServer::new();
     server.file("f", b"data", 0o644, 7);
@@ -286,7 +317,7 @@ fn links_and_special_files_are_opened_only_as_what_they_are() {
     let response = request(Open).opens(&ann, "link");
     assert_eq!((response.info.end_of_file, response.flags.bits()), (4, 0));
     let target = ann.opened(response.file);
-    ann.with(&target, |state| assert_eq!(&*state.path, b"f"));
+    ann.with(&target, |state| assert_eq!(state.path(), b"f"));
     let response = request(Open).options(itself).opens(&ann, "link");
     assert_eq!(response.info.attributes, FileAttributes::REPARSE_POINT);
     assert_eq!(response.flags, CreateResponseFlags::REPARSE_POINT);

@@ -38,7 +38,7 @@ pub(super) async fn query<H: Host>(
     let file = of_open(host, open).await?;
     let start = out.len();
     let (position, mode, path) =
-        host.with(open, |state| (state.position, state.mode, wire_path(&state.path)));
+        host.with(open, |state| (state.position, state.mode, wire_path(state.path())));
     let info = OpenInfo {
         access: open.granted,
         position,

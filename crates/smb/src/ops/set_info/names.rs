@@ -5,13 +5,19 @@
 //! add the new one is decided now, by the store and the user's own identity, which must also allow
 //! for both directories as POSIX has it. What is replaced is replaced in one step.
 //!
-//! A directory under which this session has anything open is not renamed (ACCESS_DENIED), as on
-//! Windows. Opens of other sessions are by object and live on; they show their old paths.
+//! The opens of the object in all sessions that were made by the old name have the new one from
+//! then on: they show its path, and delete by it. A directory below which anything is open in any
+//! session is not renamed (MS-FSA §2.1.5.15.11), so that no open below shows a path that is not its
+//! own. Samba looks at the opens of the same connection alone, unless `strict rename` is set,
+//! because it has to read a database of all opens.
+//!
+//! Other protocols rename whatever is open. Its opens keep the old name and path, and nothing is
+//! deleted by a name that leads to another object by then.
 
 use super::target::{Destination, Taken};
 use crate::fscc::Target;
 use crate::host::{Host, ObjectOf};
-use crate::open::{Open, OpenState, Place};
+use crate::open::{Place, Renamed};
 use crate::ops::Failure;
 use crate::ops::info::granted;
 use crate::wire::{AccessMask, Status};
@@ -42,12 +48,14 @@ async fn rename_from<H: Host>(
     target: &Target<'_>,
     from: &Place<ObjectOf<H>>,
 ) -> Result<(), Failure> {
-    let path = host.with(open, |state| state.path.clone());
     if host.is_delete_pending(&open.key).await {
         return Err(Status::ACCESS_DENIED.into());
     }
-    if open.is_directory() && host.any_open(|_, state| is_below(&state.path, &path)) {
-        return Err(Status::ACCESS_DENIED.into());
+    if open.is_directory() {
+        let path = host.with(open, |state| state.path().to_vec());
+        if host.any_open_below(&path).await {
+            return Err(Status::ACCESS_DENIED.into());
+        }
     }
     let to = Destination::of(host, open, target).await?;
     let same_dir = host.store().key(&to.dir) == host.store().key(&from.dir);
@@ -57,7 +65,7 @@ async fn rename_from<H: Host>(
         None => {}
     }
     move_to(host, open, from, &to.dir, &to.name, Replace::No).await?;
-    tell(host, open, from, &to);
+    apply(host, open, from, &to).await;
     Ok(())
 }
 
@@ -94,7 +102,7 @@ async fn replace<H: Host>(
         let there = Place { dir: to.dir.clone(), name: taken.name.clone() };
         move_to(host, open, &there, &to.dir, &to.name, Replace::No).await?;
     }
-    tell(host, open, from, to);
+    apply(host, open, from, to).await;
     Ok(())
 }
 
@@ -112,33 +120,15 @@ async fn move_to<H: Host>(
     Ok(())
 }
 
-/// Lets the session's opens by the old name know the new one: they are to be deleted by it.
-fn tell<H: Host>(
+/// Gives the opens of the object by the old name the new one: they are to be deleted by it.
+async fn apply<H: Host>(
     host: &H,
     open: &H::Open,
     from: &Place<ObjectOf<H>>,
     to: &Destination<ObjectOf<H>>,
 ) {
-    let store = host.store();
-    let old = store.key(&from.dir);
-    let move_one = |state: &mut OpenState<ObjectOf<H>>| {
-        state.place = Some(Place { dir: to.dir.clone(), name: to.name.clone() });
-        state.path = to.path.clone().into();
-    };
-    host.any_open(|other: &Open<ObjectOf<H>>, state| {
-        let by_it = |place: &Place<_>| place.name == from.name && store.key(&place.dir) == old;
-        if other.key == open.key && state.place.as_ref().is_some_and(by_it) {
-            move_one(state);
-        }
-        false
-    });
-    // It may be about to close, and no more among them.
-    host.with(open, move_one);
-}
-
-/// Is `path` below the directory at `dir`?
-fn is_below(path: &[u8], dir: &[u8]) -> bool {
-    path.strip_prefix(dir).is_some_and(|rest| rest.first() == Some(&b'/'))
+    let place = Place { dir: to.dir.clone(), name: to.name.clone() };
+    host.apply_rename(open, Renamed { from, to: &place, path: &to.path }).await;
 }
 
 /// Gives the object that is open one more name.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fscc::{Disposition, NtTime, SetBasic, SetInfo, Target, TimeChange};
 use crate::host::{RangeLock, Volume};
+use crate::ops::close::end;
 use crate::ops::testing::{Reply, TestHost, TestServer, wire_path};
 use crate::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Sid};
 use crate::wire::{
@@ -59,11 +60,18 @@ fn details(server: &TestServer, path: &str) -> (Attr, Details) {
 fn path_of(host: &TestHost, file: FileId) -> String {
     let open = host.opened(file);
     host.with(&open, |state| {
-        let path = String::from_utf8(state.path.to_vec()).unwrap();
+        let path = String::from_utf8(state.path().to_vec()).unwrap();
         let place = state.place.as_ref().unwrap();
         assert!(path.as_bytes().ends_with(&place.name));
         path
     })
+}
+
+/// Ends an open as CLOSE does.
+fn close(host: &TestHost, file: FileId) {
+    let open = host.take(file).unwrap();
+    let place = host.with(&open, |state| state.place.clone());
+    block_on(end(host, open.shared, &open.object, place.as_ref()));
 }
 
 type Act = fn(&TestHost, FileId, &str, bool) -> Status;
@@ -238,6 +246,60 @@ fn a_rename_moves_the_name_and_the_opens_by_it() {
 }
 
 #[test]
+fn a_rename_reaches_the_opens_of_all_sessions_by_that_name_alone() {
+    let (server, ann) = tree();
+    let bob = server.session(7);
+    let link = weir_core::Name::new(b"l").unwrap();
+    let (f, e) = (server.object("d/f").0, server.object("e").0);
+    block_on(server.store.link(&f, &e, link, &Credentials::ROOT)).unwrap();
+    let (file, other, linked) =
+        (ann.open("d/f", DELETE), bob.open("d/f", DELETE), bob.open("e/l", SIZE));
+    block_on(bob.set_delete_on_close(bob.opened(other).shared, true)).unwrap();
+    let taken = bob.take(bob.open("d/f", SIZE)).unwrap();
+    assert_eq!(rename(&ann, file, "e/new", false), Status::SUCCESS);
+    assert_eq!((path_of(&bob, other), path_of(&bob, linked)), ("e/new".into(), "e/l".into()));
+    // One that is about to close is in no session, and closes by the name that it has.
+    bob.with(&taken, |state| assert_eq!(state.path(), b"d/f"));
+    assert_eq!(rename(&bob, other, "d/again", false), Status::SUCCESS);
+    assert_eq!(path_of(&ann, file), "d/again");
+    // A newer file of the old name stays; the one that is to be deleted goes, by its new name.
+    server.file("d/f", b"newer", 0o644, 7);
+    block_on(ann.close(taken.shared));
+    close(&bob, linked);
+    close(&ann, file);
+    close(&bob, other);
+    assert!(server.find("d/again").is_none());
+    assert_eq!((server.content("d/f"), server.content("e/l").len()), (b"newer".to_vec(), 10));
+    assert_eq!(server.opens(), 0);
+}
+
+#[test]
+fn renames_by_another_protocol_leave_the_opens_their_old_names() {
+    let (server, ann) = tree();
+    let file = ann.open("d/f", DELETE);
+    block_on(ann.set_delete_on_close(ann.opened(file).shared, true)).unwrap();
+    server.rename("d/f", "e/f");
+    assert_eq!(path_of(&ann, file), "d/f");
+    server.file("d/f", b"newer", 0o644, 7);
+    close(&ann, file);
+    assert_eq!((server.content("d/f"), server.content("e/f").len()), (b"newer".to_vec(), 10));
+}
+
+#[test]
+fn an_open_without_room_for_the_new_path_keeps_the_old_one_and_has_the_new_name() {
+    let (server, ann) = tree();
+    let bob = server.session(7);
+    let (file, other) = (ann.open("d/f", DELETE), bob.open("d/f", DELETE));
+    block_on(bob.set_delete_on_close(bob.opened(other).shared, true)).unwrap();
+    server.path_max.set(5);
+    assert_eq!(rename(&ann, file, "e/longer", false), Status::SUCCESS);
+    bob.with(&bob.opened(other), |state| assert_eq!(state.path(), b"d/f"));
+    close(&ann, file);
+    close(&bob, other);
+    assert!(server.find("e/longer").is_none(), "it is deleted by its name");
+}
+
+#[test]
 fn a_name_that_is_taken_is_replaced_if_the_client_says_so() {
     let (server, ann) = tree();
     server.file("d/G", b"old", 0o644, 7);
@@ -389,12 +451,15 @@ fn opens_of_the_directory_can_be_in_the_way_of_new_names() {
 #[test]
 fn a_directory_is_renamed_unless_something_below_is_open() {
     let (server, ann) = tree();
-    let dir = ann.open("d", DELETE);
-    let file = ann.open("d/f", AccessMask::READ_DATA);
+    let (dir, bob) = (ann.open("d", DELETE), server.session(7));
     server.dir("dd", 0o755, 7);
     ann.open("dd", AccessMask::READ_DATA);
-    assert_eq!(rename(&ann, dir, "x", false), Status::ACCESS_DENIED);
-    block_on(ann.close(ann.take(file).unwrap().shared));
+    bob.open("d", AccessMask::READ_DATA);
+    for session in [&ann, &bob] {
+        let file = session.open("d/f", AccessMask::READ_ATTRIBUTES);
+        assert_eq!(rename(&ann, dir, "x", false), Status::ACCESS_DENIED);
+        close(session, file);
+    }
     assert_eq!(rename(&ann, dir, "e/x\\", false), Status::SUCCESS);
     assert!(server.find("e/x/f").is_some());
     assert_eq!(rename(&ann, dir, "e/x/y", false), Status::SHARING_VIOLATION, "into itself");

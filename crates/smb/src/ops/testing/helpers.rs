@@ -180,8 +180,7 @@ impl TestHost {
         });
         let (id, kind, tree) = (FileId::default(), attr.kind, self.tree());
         let open = Open { id, tree, object, key, kind, granted, options, shared };
-        let state =
-            OpenState { place, path: path.as_bytes().into(), position: 0, mode: 0, listing: None };
+        let state = OpenState::new(place, path.as_bytes().into(), 0);
         self.keep(open, state).unwrap().id
     }
 
