@@ -17,7 +17,7 @@ pub(super) const fn context(number: u8) -> u8 {
     0xA0 | number
 }
 
-const MALFORMED: Reason = Reason::Malformed("SPNEGO token");
+pub(super) const MALFORMED: Reason = Reason::Malformed("SPNEGO token");
 
 /// Elements that are left to read.
 #[derive(Clone, Copy)]

@@ -2,7 +2,8 @@
 
 use super::Reason;
 use super::der::{
-    APPLICATION_0, Der, ENUMERATED, GENERAL_STRING, OCTET_STRING, OID, SEQUENCE, context, element,
+    APPLICATION_0, Der, ENUMERATED, GENERAL_STRING, MALFORMED, OCTET_STRING, OID, SEQUENCE,
+    context, element,
 };
 use crate::limits::MECHANISM_LIST_BYTES_MAX;
 use alloc::vec::Vec;
@@ -13,8 +14,6 @@ const SPNEGO: &[u8] = &[0x2B, 6, 1, 5, 5, 2];
 pub(super) const NTLMSSP: &[u8] = &[0x2B, 6, 1, 4, 1, 0x82, 0x37, 2, 2, 0x0A];
 /// The name in a server's hint (MS-SPNG §2.2.1).
 const HINT_NAME: &[u8] = b"not_defined_in_RFC4178@please_ignore";
-
-const MALFORMED: Reason = Reason::Malformed("SPNEGO token");
 
 /// The first token of a client.
 pub(super) struct Init<'a> {

@@ -5,12 +5,12 @@ use crate::fscc::FileInfo;
 use crate::host::{Host, ObjectOf};
 use crate::open::Open;
 use crate::wire;
-use crate::wire::{AccessMask, FileAttributes, Status};
+use crate::wire::{AccessMask, FileAttributes, REPARSE_TAG_SYMLINK, Status};
 use alloc::vec::Vec;
 use weir_core::{Attr, Details, DosAttributes, FileKind, FsResult, Store, Timestamp};
 
-/// IO_REPARSE_TAG_SYMLINK (MS-FSCC §2.1.2.1).
-pub(super) const SYMLINK_TAG: u32 = 0xA000_000C;
+/// FileFullEaInformation (MS-FSCC §2.4.15).
+pub(super) const FULL_EA: u8 = 15;
 
 /// The values of an object. Only files have a size here, and the number of links does not count a
 /// name that is to be deleted.
@@ -34,7 +34,7 @@ pub(super) fn file_info(attr: &Attr, details: &Details, delete_pending: bool) ->
         directory,
         index: attr.fileid,
         ea_size: 0,
-        reparse_tag: if link { SYMLINK_TAG } else { 0 },
+        reparse_tag: if link { REPARSE_TAG_SYMLINK } else { 0 },
     }
 }
 

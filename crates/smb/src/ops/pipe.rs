@@ -31,14 +31,9 @@ pub trait Pipes {
     /// Is there room for what a pipe holds, which is bounded for each session and for all?
     fn has_room(&self) -> bool;
 
-    /// Tells about the server, in the view of the session's user.
+    /// Gives `act` the description of the server, in the view of the session's user.
     fn describe<R>(&self, act: impl FnOnce(&pipe::Host<'_>) -> R) -> R;
 }
-
-/// The bytes of a READ, QUERY_INFO and IOCTL response before the data.
-const READ_HEAD_BYTES: usize = 16;
-const INFO_HEAD_BYTES: usize = 8;
-const IOCTL_HEAD_BYTES: usize = 48;
 
 /// Room for data that a pipe has, as it is shown.
 const SHOWN_BYTES: u64 = 4096;
@@ -133,7 +128,7 @@ fn close<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
 fn read<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     let request = ReadRequest::decode(cx.message)?;
     let id = cx.resolve(request.file);
-    let max = (request.length as usize).min(cx.response_max.saturating_sub(READ_HEAD_BYTES));
+    let max = (request.length as usize).min(cx.response_max.saturating_sub(ReadReply::HEAD_BYTES));
     let reply = ReadReply::begin(out);
     let status = take(cx, id, max, out)?;
     reply.finish(out);
@@ -154,7 +149,8 @@ fn ioctl<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
         return Err(Status::NOT_SUPPORTED.into());
     }
     without_file(&request)?;
-    let max = (request.max_output as usize).min(cx.response_max.saturating_sub(IOCTL_HEAD_BYTES));
+    let max =
+        (request.max_output as usize).min(cx.response_max.saturating_sub(IoctlReply::HEAD_BYTES));
     let reply = IoctlReply::begin(out);
     let (id, status) = match request.code {
         ControlCode::PIPE_WAIT if request.file != FileId::PREVIOUS => {
@@ -218,7 +214,8 @@ fn query_info<P: Pipes>(cx: &Context<'_, P>, out: &mut Vec<u8>) -> Outcome {
     let class = FileClass::from_wire(request.class);
     let class = class.filter(|class| *class == FileClass::Standard);
     let class = class.ok_or(Status::INVALID_INFO_CLASS)?;
-    let max = (request.max_output as usize).min(cx.response_max.saturating_sub(INFO_HEAD_BYTES));
+    let max =
+        (request.max_output as usize).min(cx.response_max.saturating_sub(OutputReply::HEAD_BYTES));
     if max < class.fixed_bytes() {
         return Err(Status::INFO_LENGTH_MISMATCH.into());
     }

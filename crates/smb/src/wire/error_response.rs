@@ -41,7 +41,8 @@ const RESPONSE: u16 = 9;
 /// The identifier of contexts that have none of their own.
 const DEFAULT_ID: u32 = 0;
 const SYMLINK_ERROR_TAG: u32 = 0x4c4d_5953;
-const REPARSE_TAG_SYMLINK: u32 = 0xa000_000c;
+/// IO_REPARSE_TAG_SYMLINK (MS-FSCC §2.1.2.1).
+pub const REPARSE_TAG_SYMLINK: u32 = 0xa000_000c;
 /// Bytes of a symbolic link before its names, without its own length.
 const SYMLINK_BYTES: usize = 24;
 /// The part of them that the length of the reparse data counts.

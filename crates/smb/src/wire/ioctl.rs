@@ -162,6 +162,9 @@ pub struct IoctlReply {
 }
 
 impl IoctlReply {
+    /// Bytes of the fixed part.
+    pub const HEAD_BYTES: usize = HEAD_BYTES;
+
     /// Makes room for the fixed part. Output belongs right after it.
     pub fn begin(out: &mut Vec<u8>) -> Self {
         let body = out.len();

@@ -70,7 +70,7 @@ pub use empty::{
     LogoffResponse, TreeDisconnectRequest, TreeDisconnectResponse,
 };
 pub use error::WireError;
-pub use error_response::{ErrorResponse, SymlinkError};
+pub use error_response::{ErrorResponse, REPARSE_TAG_SYMLINK, SymlinkError};
 pub use file_id::FileId;
 pub use flush::FlushRequest;
 pub use header::{HEADER_BYTES, Header, HeaderFlags, Protocol, SIGNATURE_AT, TreeOrAsync};

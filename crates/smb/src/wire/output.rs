@@ -29,6 +29,9 @@ pub struct OutputReply {
 }
 
 impl OutputReply {
+    /// Bytes of the fixed part.
+    pub const HEAD_BYTES: usize = HEAD_BYTES;
+
     /// Makes room for the fixed part. The buffer belongs right after it.
     pub fn begin(out: &mut Vec<u8>) -> Self {
         let body = out.len();

@@ -113,6 +113,9 @@ pub struct ReadReply {
 }
 
 impl ReadReply {
+    /// Bytes of the fixed part.
+    pub const HEAD_BYTES: usize = HEAD_BYTES;
+
     /// Makes room for the fixed part. Data belongs right after it.
     #[inline]
     pub fn begin(out: &mut Vec<u8>) -> Self {

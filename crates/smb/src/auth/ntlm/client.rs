@@ -1,7 +1,7 @@
 //! The client's side of the three messages (MS-NLMP §3.1.5.1).
 
 use super::authenticate::{MIC_AT, MIC_END, PAIRS_AT};
-use super::exchange::field;
+use super::exchange::{FLAGS_AT, SERVER_CHALLENGE_AT, field};
 use super::{
     AUTHENTICATE, CHALLENGE, Flags, NEGOTIATE, SIGNATURE, Signatures, av, is_message, keys, payload,
 };
@@ -12,8 +12,6 @@ use crate::utf16::to_utf16;
 use alloc::vec::Vec;
 
 /// Offsets in CHALLENGE.
-const FLAGS_AT: usize = 20;
-const SERVER_CHALLENGE_AT: usize = 24;
 const INFO_AT: usize = 40;
 const PAYLOAD_AT: usize = 48;
 

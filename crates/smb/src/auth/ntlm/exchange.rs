@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 /// Offset of the flags in NEGOTIATE (MS-NLMP §2.2.1.1).
 const NEGOTIATE_FLAGS_AT: usize = 12;
 /// Offsets in CHALLENGE (MS-NLMP §2.2.1.2), and its length without payload.
-const FLAGS_AT: usize = 20;
-const SERVER_CHALLENGE_AT: usize = 24;
+pub(super) const FLAGS_AT: usize = 20;
+pub(super) const SERVER_CHALLENGE_AT: usize = 24;
 const CHALLENGE_BYTES: usize = 56;
 /// Windows 10.0 and revision 15 of NTLM (MS-NLMP §2.2.2.10), as clients expect of a server.
 const VERSION: [u8; 8] = [10, 0, 0, 0, 0, 0, 0, 15];

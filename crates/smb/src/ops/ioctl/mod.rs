@@ -29,9 +29,6 @@ use crate::wire::{
 use alloc::vec::Vec;
 use weir_core::Store;
 
-/// The bytes of the response before the output.
-const HEAD_BYTES: usize = 48;
-
 /// COMPRESSION_FORMAT_NONE.
 const NO_COMPRESSION: u16 = 0;
 
@@ -45,7 +42,8 @@ pub(super) async fn ioctl<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
         return Err(Status::INVALID_PARAMETER.into());
     }
     let open = cx.open(request.file)?;
-    let max = (request.max_output as usize).min(cx.response_max.saturating_sub(HEAD_BYTES));
+    let max =
+        (request.max_output as usize).min(cx.response_max.saturating_sub(IoctlReply::HEAD_BYTES));
     let input = request.input.bytes;
     let reply = IoctlReply::begin(out);
     let status = match request.code {

@@ -4,8 +4,8 @@
 use crate::host::Host;
 use crate::le::put;
 use crate::ops::Failure;
-use crate::ops::info::{SYMLINK_TAG, wire_path};
-use crate::wire::Status;
+use crate::ops::info::wire_path;
+use crate::wire::{REPARSE_TAG_SYMLINK, Status};
 use alloc::vec::Vec;
 use weir_core::limits::SYMLINK_BYTES_MAX;
 use weir_core::{FileKind, Store};
@@ -39,7 +39,7 @@ pub(super) async fn get<H: Host>(
     let bytes = u16::try_from(name.len()).map_err(|_| Status::INSUFFICIENT_RESOURCES)?;
     let length = bytes.saturating_mul(2).saturating_add(NAMES_BYTES);
     let start = out.len();
-    put!(out; SYMLINK_TAG, length, 0u16);
+    put!(out; REPARSE_TAG_SYMLINK, length, 0u16);
     // The name to follow, and the one to show.
     put!(out; 0u16, bytes, bytes, bytes, flags);
     out.extend_from_slice(&name);

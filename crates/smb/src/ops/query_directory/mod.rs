@@ -29,9 +29,6 @@ use turn::Turn;
 use weir_core::store::{Folded, Want};
 use weir_core::{Access, FsError, Name, Store};
 
-/// The bytes of the response before its entries.
-const HEAD_BYTES: usize = 8;
-
 pub(super) async fn query_directory<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Outcome {
     let request = QueryDirectoryRequest::decode(cx.message)?;
     let open = cx.open(request.file)?;
@@ -39,7 +36,8 @@ pub(super) async fn query_directory<H: Host>(cx: &Context<'_, H>, out: &mut Vec<
     let turn = Turn::wait(cx.host, &open).await;
     let (mut scan, first) = begun(turn.scan(), &request)?;
     turn.keep(scan.clone());
-    let max = (request.max_output as usize).min(cx.response_max.saturating_sub(HEAD_BYTES));
+    let max =
+        (request.max_output as usize).min(cx.response_max.saturating_sub(OutputReply::HEAD_BYTES));
     let single = request.flags.contains(QueryDirectoryFlags::RETURN_SINGLE_ENTRY);
     let reply = OutputReply::begin(out);
     let mut entries = Entries::new(cx.host, class, (max, single), out);

@@ -7,12 +7,10 @@ use crate::le::{length, put};
 use crate::names::to_wire;
 use crate::open::Open;
 use crate::ops::Failure;
-use crate::ops::info::{granted, of_open, wire_path};
+use crate::ops::info::{FULL_EA, granted, of_open, wire_path};
 use crate::wire::{AccessMask, Status};
 use alloc::vec::Vec;
 
-/// FileFullEaInformation.
-const FULL_EA: u8 = 15;
 /// FileAlternateNameInformation.
 const ALTERNATE_NAME: u8 = 21;
 

@@ -16,16 +16,14 @@ use crate::limits::IO_BYTES_MAX;
 use crate::wire::{InfoType, OutputReply, QueryInfoRequest, Status};
 use alloc::vec::Vec;
 
-/// The bytes of the response before the information.
-const HEAD_BYTES: usize = 8;
-
 pub(super) async fn query_info<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Outcome {
     let request = QueryInfoRequest::decode(cx.message)?;
     let open = cx.open(request.file)?;
     if request.max_output > IO_BYTES_MAX {
         return Err(Status::INVALID_PARAMETER.into());
     }
-    let max = (request.max_output as usize).min(cx.response_max.saturating_sub(HEAD_BYTES));
+    let max =
+        (request.max_output as usize).min(cx.response_max.saturating_sub(OutputReply::HEAD_BYTES));
     let reply = OutputReply::begin(out);
     let status = match request.info_type {
         InfoType::FILE => file::query(cx.host, &open, request.class, max, out).await?,

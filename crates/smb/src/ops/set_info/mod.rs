@@ -13,7 +13,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use super::info::granted;
+use super::info::{FULL_EA, granted};
 use super::stable::write_through;
 use super::{Context, Done, Failure, Outcome};
 use crate::fscc::{self, InfoError};
@@ -22,8 +22,6 @@ use crate::open::Open;
 use crate::wire::{AccessMask, InfoType, SetInfoRequest, SetInfoResponse, Status};
 use alloc::vec::Vec;
 
-/// FileFullEaInformation.
-const FULL_EA: u8 = 15;
 /// FileFsControlInformation and FileFsObjectIdInformation, which other file systems can set.
 const VOLUME_CLASSES: [u8; 2] = [6, 8];
 
