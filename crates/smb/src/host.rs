@@ -130,7 +130,8 @@ pub trait Host: Volume {
         renamed: Renamed<'_, ObjectOf<Self>>,
     ) -> impl Future<Output = ()>;
 
-    /// Is an object below the directory at `path` open in any session (see [`OpenState::is_below`])?
+    /// Is an object below the directory at `path` open in any session (see
+    /// [`OpenState::is_below`])?
     fn any_open_below(&self, path: &[u8]) -> impl Future<Output = bool>;
 
     /// Opens a file in the tables that all protocols share (MS-FSA §2.1.5.1.2.2). If the open keeps

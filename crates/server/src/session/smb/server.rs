@@ -133,8 +133,8 @@ impl SmbServer {
         lock(&self.sessions).remove(&session);
     }
 
-    /// The id of the session that the shared tables know as `client`. `None` for a client of another
-    /// protocol.
+    /// The id of the session that the shared tables know as `client`. `None` for a client of
+    /// another protocol.
     pub(super) fn session_id(client: &Client) -> Option<u64> {
         let id = client.id().try_into().ok().filter(|_| client.protocol() == Protocol::Smb);
         id.map(u64::from_be_bytes)

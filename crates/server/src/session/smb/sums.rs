@@ -1,5 +1,5 @@
-//! Bounds in sum on the memory that clients make their sessions hold: bytes of one kind, counted for
-//! the session and for the server. Not here: the bounds themselves, which are in `limits.rs`.
+//! Bounds in sum on the memory that clients make their sessions hold: bytes of one kind, counted
+//! for the session and for the server. Not here: the bounds themselves, which are in `limits.rs`.
 
 use crate::sync::{Arc, AtomicUsize, Ordering};
 

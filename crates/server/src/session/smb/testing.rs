@@ -543,7 +543,7 @@ impl Client {
         self.socket.read_exact(&mut prefix).ok()?;
         let mut frame = vec![0; usize::try_from(u32::from_be_bytes(prefix)).unwrap()];
         self.socket.read_exact(&mut frame).ok()?;
-        let sealed = Transform::is_at(&frame);
+        let sealed = Transform::parse(&frame).is_ok();
         if sealed {
             frame = self.seal.as_ref().unwrap().open(&mut frame).unwrap().to_vec();
         }

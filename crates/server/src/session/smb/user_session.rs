@@ -249,8 +249,8 @@ impl UserSession {
         std::mem::take(&mut *held).files.into_values().collect()
     }
 
-    /// Keeps an open of a file. `None` if the session is over, or has as many as it may, or there is
-    /// no room for the path.
+    /// Keeps an open of a file. `None` if the session is over, or has as many as it may, or there
+    /// is no room for the path.
     pub(super) fn keep(&self, open: FileOpen) -> Option<Arc<FileOpen>> {
         let mut held = lock(&self.held);
         if held.files.len() >= OPENS_SESSION_MAX || self.has_ended() {
