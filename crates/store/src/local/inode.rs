@@ -14,8 +14,9 @@ use std::hint::spin_loop;
 use weir_core::attr::Change;
 use weir_core::{Access, Acl, Attr, Credentials, FileKind, FsError, FsResult, ObjectKey, access};
 
-/// Attempts to get the right to write into a file that somebody else writes into: some 10 µs, in
-/// which a write of 64 KiB ends.
+/// Attempts to get the right to write into a file that somebody else writes into. They took 6 µs on
+/// an AMD EPYC, where the kernel took 1.5 µs to write 64 KiB within its caches and 8 µs to write
+/// 64 KiB of a gigabyte.
 const TRIES: u32 = 256;
 
 /// The operations that the descriptor of an object permits.
