@@ -12,6 +12,7 @@ CLIENT_COST_OUT ?= docs/performance
 CRASH_OUT ?= docs/crash
 MANY_OUT ?= docs/performance
 LIVE_OUT ?= docs/performance
+WIDE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
 AGREE_PATH ?= target/agree
 
@@ -87,6 +88,6 @@ agree: ## our load generator beside the real fio, by turns (AGREE_PATH=; AGREE="
 	mkdir -p $(AGREE_PATH)
 	target/release/weir-lab agree $(AGREE_PATH) $(AGREE)
 
-wide: ## a directory of a million entries on ext4 and XFS (needs root)
+wide: ## a directory of a million entries on ext4 and XFS, over NFS and SMB (needs root; docs/performance)
 	cargo build --release --locked
-	target/release/weir-lab wide
+	target/release/weir-lab wide --out $(WIDE_OUT)

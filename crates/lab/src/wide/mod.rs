@@ -1,7 +1,11 @@
 //! `make wide`: a directory of a million entries, on ext4 and XFS: created, listed in both ways and
-//! emptied, in memory of the server that does not grow with the number of entries.
+//! emptied, in memory of the server that does not grow with the number of entries. Between listing
+//! and emptying it, names are opened over SMB in another case, and files created over SMB and NFS
+//! side by side ([`smb`]).
 //!
 //! Not here: the same with 20,000 entries on any file system, which is a test of `crates/weir`.
+
+mod smb;
 
 use crate::campaign::{self, Campaign, Origin, Report};
 use crate::disk::{Disk, Filesystem};
@@ -13,6 +17,7 @@ use crate::stop::Stop;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::Serialize;
+use smb::SmbCost;
 use std::path::PathBuf;
 use std::time::Instant;
 use weir_core::Credentials;
@@ -32,6 +37,9 @@ const GROWTH_MIB_MAX: f64 = 320.0;
 /// Least size of a file system, and its size for each entry: ext4 makes one inode for each 16 KiB.
 const DISK_BYTES_MIN: u64 = 6 << 30;
 const DISK_BYTES_PER_ENTRY: u64 = 20 << 10;
+/// The volume, and the directory in it.
+const VOLUME: &str = "wide";
+const DIRECTORY: &str = "wide";
 /// Bytes of a page of a listing.
 const PAGE_BYTES: u32 = 64 << 10;
 /// The programs that the campaign needs, and the Debian packages that contain them.
@@ -44,7 +52,8 @@ const PROGRAMS: [(&str, &str); 5] = [
 ];
 
 /// Create, list and empty a directory of many entries on ext4 and XFS, as root, and measure times
-/// and the memory of the server.
+/// and the memory of the server, over NFS and SMB. The rules of opens over SMB are those of a
+/// million entries.
 #[derive(Debug, Args)]
 pub(crate) struct Wide {
     /// Server program [default: the one in the directory of this program].
@@ -70,6 +79,7 @@ struct Findings {
     entries: u32,
     passed: bool,
     phases: Vec<PhaseCost>,
+    smb: Vec<SmbCost>,
 }
 
 /// One phase on one file system.
@@ -100,26 +110,31 @@ impl Campaign for Wide {
         let weir = campaign::weir_program(self.weir.as_deref())?;
         let work = campaign::work_directory(&self.work)?;
         let origin = Origin::here();
-        let bytes = DISK_BYTES_MIN.max(u64::from(self.entries) * DISK_BYTES_PER_ENTRY);
-        let (mut phases, mut checks) = (Vec::new(), Vec::new());
+        let entries = u64::from(self.entries) + 2 * u64::from(smb::CREATES);
+        let bytes = DISK_BYTES_MIN.max(entries * DISK_BYTES_PER_ENTRY);
+        let (mut phases, mut costs, mut checks) = (Vec::new(), Vec::new(), Vec::new());
         for filesystem in Filesystem::ALL {
             let name = filesystem.name();
             let disk = Disk::make(&work, &format!("wide-{name}"), filesystem, bytes)?;
             let log = work.join(format!("{name}.log"));
             let settings = Settings::temporary(&weir, disk.path().join("weir"), log)?;
-            let settings = Settings { durability: "process", ..settings };
+            let settings = Settings { durability: "process", smb: true, ..settings };
             let mut directory = Directory::create(settings, self.entries, stop)?;
             let before_mib = directory.memory_mib()?;
-            let measured = directory.measure(filesystem)?;
+            let mut measured = directory.measure(filesystem, &FILLING)?;
+            directory.restart()?;
+            let cost = SmbCost::measure(&mut directory, filesystem)?;
+            directory.restart()?;
+            measured.extend(directory.measure(filesystem, &EMPTYING)?);
             let most = measured.iter().map(|phase| phase.memory_mib).fold(0.0, f64::max);
             let check = Check::at_most("memory growth", most - before_mib, GROWTH_MIB_MAX, "MiB");
-            let check = check.of(name);
-            check.print();
-            checks.push(check);
+            let judged = std::iter::once(check.of(name)).chain(cost.checks());
+            checks.extend(judged.inspect(Check::print));
             phases.extend(measured);
+            costs.push(cost);
         }
         let passed = judge::all_kept(&checks);
-        let findings = Findings { origin, entries: self.entries, passed, phases };
+        let findings = Findings { origin, entries: self.entries, passed, phases, smb: costs };
         let page = page(&findings, &checks);
         let contents = (&findings, &page, findings.origin.foot());
         Report::new(checks).files(self.out.as_deref(), &["wide.json", "wide.md"], contents)
@@ -138,45 +153,71 @@ struct Directory<'a> {
     stop: &'a Stop,
 }
 
-/// A phase of the measurement.
-type Phase<'a> = fn(&mut Directory<'a>) -> Result<()>;
+/// A phase of the measurement, and its name.
+type Phase = (&'static str, fn(&mut Directory<'_>) -> Result<()>);
+
+/// The phases before those of SMB, and after them.
+const FILLING: [Phase; 3] = [
+    ("CREATE", |directory| directory.create_all()),
+    ("READDIR", |directory| directory.list("READDIR", Directory::page)),
+    ("READDIRPLUS", |directory| directory.list("READDIRPLUS", Directory::page_plus)),
+];
+const EMPTYING: [Phase; 2] =
+    [("REMOVE", |directory| directory.remove_all()), ("RMDIR", |directory| directory.remove())];
+
+fn caller() -> Caller {
+    Caller::sys(&Credentials::ROOT, b"weir-lab")
+}
 
 impl<'a> Directory<'a> {
     fn create(settings: Settings, entries: u32, stop: &'a Stop) -> Result<Self> {
-        let caller = || Caller::sys(&Credentials::ROOT, b"weir-lab");
         let (mut server, operator) = TestServer::start_new(settings)?;
         operator.make_pool("wide", 256, None)?;
-        operator.make_volume("wide", "wide", 125 * 1024)?;
-        let root = server.mount("/wide", &caller())?;
-        let mut session = Session::open(server.address(), None, caller())?;
-        let location = DirOpArgs3 { dir: FileHandle3(&root), name: b"wide" };
+        operator.make_volume(VOLUME, "wide", 125 * 1024)?;
+        operator.share(VOLUME)?;
+        operator.make_user(smb::USER, smb::UID, smb::PASSWORD)?;
+        let root = server.mount(&format!("/{VOLUME}"), &caller())?;
+        let session = Session::open(server.address(), None, caller())?;
+        let (handle, tenths_s) = (Box::default(), Vec::new());
+        let mut directory = Self { server, session, root, handle, entries, tenths_s, stop };
+        let attributes = Sattr3 { mode: Some(0o755), ..Sattr3::NONE };
+        directory.handle = directory.make(DIRECTORY, attributes)?;
+        Ok(directory)
+    }
+
+    /// Makes a directory in the top directory. Gives its handle.
+    fn make(&mut self, name: &str, attributes: Sattr3) -> Result<Box<[u8]>> {
+        let location = DirOpArgs3 { dir: FileHandle3(&self.root), name: name.as_bytes() };
         let made =
-            session.call(
-                &MkdirArgs { location, attributes: Sattr3::NONE },
-                |result| match result {
-                    Res::Ok(made) => Ok(made.object.map(|handle| handle.0.into())),
-                    Res::Fail(status, _) => Err(status),
-                },
-            )?;
-        let handle = succeeded("MKDIR", made)?.context("MKDIR returned no handle")?;
-        Ok(Self { server, session, root, handle, entries, tenths_s: Vec::new(), stop })
+            self.session.call(&MkdirArgs { location, attributes }, |result| match result {
+                Res::Ok(made) => Ok(made.object.map(|handle| handle.0.into())),
+                Res::Fail(status, _) => Err(status),
+            })?;
+        succeeded("MKDIR", made)?.context("MKDIR returned no handle")
+    }
+
+    /// Another connection to the server.
+    fn connect(&self) -> Result<Session> {
+        Ok(Session::open(self.server.address(), None, caller())?)
+    }
+
+    /// Stops the server and starts it again, so that its memory is that of a new process.
+    fn restart(&mut self) -> Result<()> {
+        self.server.stop();
+        self.server.start()?;
+        self.root = self.server.mount(&format!("/{VOLUME}"), &caller())?;
+        self.session = self.connect()?;
+        Ok(())
     }
 
     fn memory_mib(&self) -> Result<f64> {
         resident_mib(self.server.pid()?)
     }
 
-    /// All phases, in their order.
-    fn measure(&mut self, filesystem: Filesystem) -> Result<Vec<PhaseCost>> {
-        let phases: [(&'static str, Phase<'a>); 5] = [
-            ("CREATE", Self::create_all),
-            ("READDIR", |directory| directory.list("READDIR", Self::page)),
-            ("READDIRPLUS", |directory| directory.list("READDIRPLUS", Self::page_plus)),
-            ("REMOVE", Self::remove_all),
-            ("RMDIR", Self::remove),
-        ];
+    /// Measures `phases` in their order.
+    fn measure(&mut self, filesystem: Filesystem, phases: &[Phase]) -> Result<Vec<PhaseCost>> {
         let mut costs = Vec::new();
-        for (phase, run) in phases {
+        for &(phase, run) in phases {
             let begun = Instant::now();
             run(self).with_context(|| format!("{phase} on {}", filesystem.name()))?;
             let (seconds, memory_mib) = (begun.elapsed().as_secs_f64(), self.memory_mib()?);
@@ -215,11 +256,7 @@ impl<'a> Directory<'a> {
                 self.session.queue(|caller, out, xid| call(place, caller, out, xid));
             }
             for _ in numbers {
-                // The results of either procedure begin with the status.
-                let done = self.session.answer(|reply| {
-                    Ok(reply.body.is_ok_and(|results| results.starts_with(&[0; 4])))
-                })?;
-                ensure!(done, "a call failed");
+                answered(&mut self.session)?;
             }
             if ends_tenth {
                 self.tenths_s.push(begun.elapsed().as_secs_f64());
@@ -290,7 +327,7 @@ impl<'a> Directory<'a> {
 
     /// Removes the empty directory.
     fn remove(&mut self) -> Result<()> {
-        let object = DirOpArgs3 { dir: FileHandle3(&self.root), name: b"wide" };
+        let object = DirOpArgs3 { dir: FileHandle3(&self.root), name: DIRECTORY.as_bytes() };
         let removed = self.session.call(&RmdirArgs { object }, |result| match result {
             Res::Ok(_) => Ok(()),
             Res::Fail(status, _) => Err(status),
@@ -336,13 +373,23 @@ fn number(name: &str) -> Option<usize> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
 
+/// Takes the next answer, which must tell of success.
+fn answered(session: &mut Session) -> Result<()> {
+    // The results of every procedure begin with the status.
+    let done =
+        session.answer(|reply| Ok(reply.body.is_ok_and(|results| results.starts_with(&[0; 4]))))?;
+    ensure!(done, "a call failed");
+    Ok(())
+}
+
 fn succeeded<T>(call: &str, outcome: Result<T, Status>) -> Result<T> {
     outcome.map_err(|status| anyhow::anyhow!("{call}: status {}", status.0))
 }
 
 fn page(findings: &Findings, checks: &[Check]) -> Page {
     let lead = format!(
-        "A directory of {} entries, created, listed and emptied over NFS by `make wide`.",
+        "A directory of {} entries, created, listed and emptied over NFS, and opened from over \
+         SMB, by `make wide`.",
         findings.entries
     );
     let mut page = Page::new("Wide directories", &lead);
@@ -368,6 +415,8 @@ fn page(findings: &Findings, checks: &[Check]) -> Page {
         ],
         rows: rows.collect(),
     });
+    page.table(&smb::table(&findings.smb));
+    page.table(&smb::creates(&findings.smb));
     page
 }
 
