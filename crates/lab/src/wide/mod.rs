@@ -389,7 +389,7 @@ fn succeeded<T>(call: &str, outcome: Result<T, Status>) -> Result<T> {
 fn page(findings: &Findings, checks: &[Check]) -> Page {
     let lead = format!(
         "A directory of {} entries, created, listed and emptied over NFS, and opened from over \
-         SMB, by `make wide`.",
+         SMB, by make wide.",
         findings.entries
     );
     let mut page = Page::new("Wide directories", &lead);
