@@ -18,6 +18,8 @@ mod ownership;
 mod peer;
 mod rust_client;
 mod shown;
+mod smb_hostile;
 mod smb_load;
+mod smb_share;
 mod test_server;
 mod wide;

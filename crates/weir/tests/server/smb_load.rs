@@ -1,58 +1,18 @@
 //! The SMB engine of `weir bench` against the server: plain, signed and sealed; data that is
 //! verified, metadata, and the words where it can't begin.
 
-use crate::held::free_address;
-use crate::test_server::TestServer;
-use rustix::fd::OwnedFd;
-use std::io::Write;
-use std::net::SocketAddr;
+use crate::smb_share::{PASSWORD, Share};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use weir_load::{
     Control, Layout, Length, MixOp, OpShare, Operation, Password, Pattern, RunResult, SmbSecurity,
     SmbTarget, Stability, Target, VerifyScope, Workload, prepare,
 };
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-const PASSWORD: &str = "correct horse battery";
 const ALL: [SmbSecurity; 3] = [SmbSecurity::None, SmbSecurity::Sign, SmbSecurity::Seal];
 
-/// A server with a share, and a user who may write there.
-struct Share {
-    server: TestServer,
-    address: SocketAddr,
-    _held: OwnedFd,
-}
-
 impl Share {
-    fn new(signing: &str) -> Self {
-        let (address, held) = free_address();
-        let listen = address.to_string();
-        let settings = [("WEIR_SMB", listen.as_str()), ("WEIR_SMB_SIGNING", signing)];
-        let server = TestServer::start_with(&settings);
-        let share = Self { server, address, _held: held };
-        share.make_user();
-        let create = ["volume", "create", "vol", "--pool", "pool", "--quota", "1GiB"];
-        let terms = ["--throughput", "1000MiB/s", "--protocols", "nfs,smb", "--owner", "ada"];
-        let told = share.server.weir(&[&create[..], &terms].concat());
-        let command = format!("smbclient //127.0.0.1/vol -U USER -p {}", address.port());
-        assert!(told.contains(&command), "{told}");
-        share
-    }
-
-    fn make_user(&self) {
-        let mut create = Command::new(WEIR)
-            .arg("--data")
-            .arg(self.server.data())
-            .args(["user", "create", "ada", "--uid", "4000"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        create.stdin.take().unwrap().write_all(PASSWORD.as_bytes()).unwrap();
-        assert!(create.wait().unwrap().success());
-    }
-
     fn tree(&self) -> PathBuf {
         self.server.data().join("pools/1/volumes/1/root")
     }
@@ -63,14 +23,9 @@ impl Share {
         names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    fn target(&self, security: SmbSecurity) -> Target {
-        let password = Password::new(PASSWORD.to_owned());
-        Target::Smb(SmbTarget { security, ..SmbTarget::new(self.address, "vol", "ada", password) })
-    }
-
     /// Applies `load`, which has to go well and leave nothing.
     fn run(&self, security: SmbSecurity, load: &Workload) -> RunResult {
-        let prepared = prepare(&self.target(security), load).unwrap();
+        let prepared = prepare(&Target::Smb(self.target(security)), load).unwrap();
         let result = prepared.run(&Control::new(), |_| {}).unwrap();
         assert!(result.is_clean(), "{security:?}: {result:?}");
         assert_eq!(self.left(), Vec::<String>::new(), "{security:?}");
@@ -189,14 +144,15 @@ fn a_step_of_several_loads_shares_files_and_existing_files_are_used() {
     let share = Share::new("offered");
     let random = |read_percent| Operation::Data { pattern: Pattern::Random, read_percent };
     let kept = Workload { keep: true, ..load(random(0), 50) };
-    let prepared = prepare(&share.target(SmbSecurity::Sign), &kept).unwrap();
+    let prepared = prepare(&Target::Smb(share.target(SmbSecurity::Sign)), &kept).unwrap();
     prepared.run(&Control::new(), |_| {}).unwrap();
     assert_eq!(share.left(), [kept.directory.as_str()]);
     let again = Workload { layout: Layout::Existing, ..load(random(100), 50) };
-    let prepared = prepare(&share.target(SmbSecurity::Sign), &again).unwrap();
+    let prepared = prepare(&Target::Smb(share.target(SmbSecurity::Sign)), &again).unwrap();
     assert!(prepared.run(&Control::new(), |_| {}).unwrap().is_clean());
     let larger = Workload { file_bytes: 2 << 20, ..again };
-    let error = prepare(&share.target(SmbSecurity::Sign), &larger).err().unwrap().to_string();
+    let error =
+        prepare(&Target::Smb(share.target(SmbSecurity::Sign)), &larger).err().unwrap().to_string();
     assert!(error.contains("2097152 are required"), "{error}");
 }
 
@@ -205,9 +161,9 @@ fn a_load_that_cannot_begin_says_why() {
     let share = Share::new("required");
     let load = load(Operation::Null, 1);
     let told = |target: &Target| prepare(target, &load).err().unwrap().to_string();
-    let unsigned = told(&share.target(SmbSecurity::None));
+    let unsigned = told(&Target::Smb(share.target(SmbSecurity::None)));
     assert!(unsigned.contains("--smb-security sign"), "{unsigned}");
-    let Target::Smb(good) = share.target(SmbSecurity::Sign) else { panic!("an SMB target") };
+    let good = share.target(SmbSecurity::Sign);
     let wrong = SmbTarget { password: Password::new("wrong".to_owned()), ..good.clone() };
     let wrong = told(&Target::Smb(wrong));
     assert!(wrong.contains("LOGON_FAILURE") && wrong.contains("the password"), "{wrong}");

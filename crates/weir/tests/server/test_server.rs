@@ -61,10 +61,7 @@ impl TestServer {
 
     /// Connects from another address of this machine.
     pub(crate) fn connect_from(&self, source: Ipv4Addr) -> TcpStream {
-        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-        bind(&socket, &SocketAddr::from((source, 0))).unwrap();
-        rustix::net::connect(&socket, &self.address()).unwrap();
-        prepared(socket.into())
+        connect_from(source, self.address())
     }
 
     /// The server's process id.
@@ -151,6 +148,14 @@ impl Drop for TestServer {
 /// A connection on which a reply that never comes fails the test.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     prepared(TcpStream::connect(address).unwrap())
+}
+
+/// The same from another address of this machine.
+pub(crate) fn connect_from(source: Ipv4Addr, address: SocketAddr) -> TcpStream {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+    rustix::net::connect(&socket, &address).unwrap();
+    prepared(socket.into())
 }
 
 fn prepared(stream: TcpStream) -> TcpStream {
