@@ -17,10 +17,11 @@ use weir_load::error::BenchError;
 use weir_load::{Control, Password, SmbTarget};
 use weir_nfs::v3::wire::{CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, Sattr3};
 use weir_report::{Column, Table, figure};
+use weir_smb::utf16::to_utf16;
 use weir_smb::wire::{
     AccessMask, CreateContexts, CreateDisposition, CreateOptions, FileId, Status,
 };
-use weir_smb_client::{Open, Request, utf16};
+use weir_smb_client::{Open, Request};
 
 /// The user of the SMB clients.
 pub(super) const USER: &str = "wide";
@@ -212,7 +213,7 @@ fn target(directory: &Directory<'_>) -> SmbTarget {
 /// The time of one CREATE of a path, which must end with `outcome`. An open that it makes is
 /// closed.
 fn open(session: &mut SmbSession, path: &str, outcome: Status) -> Result<Duration> {
-    let path = utf16(path);
+    let path = to_utf16(path);
     let access = AccessMask::READ_DATA | AccessMask::READ_ATTRIBUTES;
     let create = request(&path, access, CreateDisposition::Open);
     let begun = Instant::now();
@@ -263,7 +264,7 @@ fn create_over_smb(smb: &mut SmbSession, allow: &Sender<()>, stop: &Stop) -> Res
             &Control::new(),
             step * each..(step + 1) * each,
             |session, token, number| {
-                let path = utf16(&format!("{BESIDE}\\smb-{}", name(*number)));
+                let path = to_utf16(&format!("{BESIDE}\\smb-{}", name(*number)));
                 let access = AccessMask::WRITE_DATA | AccessMask::READ_ATTRIBUTES;
                 let create = request(&path, access, CreateDisposition::Create);
                 session.queue(token, &[create, Request::Close(FileId::PREVIOUS)])

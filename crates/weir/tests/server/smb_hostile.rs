@@ -10,13 +10,14 @@ use weir_crypto::Provider;
 use weir_load::Control;
 use weir_load::engine::{SmbReplies, SmbSession, smb_outcome};
 use weir_smb::auth::{Account, Initiator, nt_hash};
+use weir_smb::utf16::to_utf16;
 use weir_smb::wire::{
     AccessMask, Capabilities, Command, CreateContexts, CreateDisposition, CreateOptions, FileId,
     Header, HeaderFlags, Payload, SecurityMode, SessionSetupFlags, SessionSetupRequest, Status,
     TreeOrAsync,
 };
 use weir_smb_client::{
-    Data, Login, Open, Progress, Request, Security, Setup, Write as WriteRequest, utf16,
+    Data, Login, Open, Progress, Request, Security, Setup, Write as WriteRequest,
 };
 
 /// The address of clients that do nothing wrong.
@@ -32,7 +33,7 @@ impl Good {
 
     /// A file is made, written and closed.
     fn works(&mut self) {
-        let name = utf16("good");
+        let name = to_utf16("good");
         let data = Data { here: [b"everyday work", &[]], behind: 0 };
         let write = WriteRequest { file: FileId::PREVIOUS, offset: 0, through: false, data };
         let create = create(&name, CreateDisposition::OverwriteIf);
@@ -216,7 +217,7 @@ fn open(session: &mut SmbSession, opens: u32, files: u32, closes: bool) {
         &Control::new(),
         0..opens,
         |session, token, number| {
-            let name = utf16(&format!("a-name-of-the-usual-length-{:08}", number % files));
+            let name = to_utf16(&format!("a-name-of-the-usual-length-{:08}", number % files));
             let requests =
                 [create(&name, CreateDisposition::OpenIf), Request::Close(FileId::PREVIOUS)];
             session.queue(token, &requests[..if closes { 2 } else { 1 }])
