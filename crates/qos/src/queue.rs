@@ -551,12 +551,7 @@ impl<T> Queue<T> {
         let at = *self.by_connection.get(&(connection, client))?;
         let waiters = &self.connections[at].waiters;
         let number = waiters.binary_search_by_key(&serial, |waiter| waiter.serial).ok()?;
-        let mut cancelled = None;
-        if waiters.len() == 1 {
-            self.abandon(at, &mut |token| cancelled = Some(token));
-        } else {
-            cancelled = self.take_out(at, number);
-        }
+        let cancelled = self.take_out(at, number);
         if self.ready() == 0 {
             self.drained(meters);
         }
@@ -583,21 +578,31 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Takes out one of the requests of a connection, which has others.
+    /// Takes out one of the requests of a connection, which keeps its position.
     fn take_out(&mut self, at: usize, number: usize) -> Option<T> {
         let was_next = self.is_next(at);
         let connection = &mut self.connections[at];
         let Waiter { cost, token, .. } = connection.waiters.remove(number)?;
-        if connection.stalled {
+        let client_at = connection.client;
+        let client = &mut self.clients[client_at];
+        let next = connection.waiters.front().map(|first| first.weight);
+        let was_stalled = connection.stalled;
+        if was_stalled {
             self.stalled -= 1;
-        } else if let Some(first) = connection.waiters.front().filter(|_| number == 0) {
-            let (weight, client_at) = (first.weight, connection.client);
-            let turns = &mut self.clients[client_at].turns;
-            let idle = turns.pause(connection.place);
-            connection.place = turns.rejoin(idle, weight, false);
-            if was_next {
-                self.stand_anew(client_at);
+            if next.is_none() {
+                connection.stalled = false;
+                client.stalled -= 1;
+                connection.place = client.turns.pause(connection.place);
             }
+        } else if number == 0 {
+            let idle = client.turns.pause(connection.place);
+            connection.place = match next {
+                Some(weight) => client.turns.rejoin(idle, weight, false),
+                None => idle,
+            };
+        }
+        if was_next && number == 0 || was_stalled && next.is_none() && !client.turns.is_ready() {
+            self.stand_anew(client_at);
         }
         self.uncount(cost);
         Some(token)

@@ -6,6 +6,7 @@ use super::*;
 use crate::limits::Limits;
 use crate::meter::NEVER;
 use crate::rate::{BytesPerSecond, Iops};
+use core::time::Duration;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -592,4 +593,70 @@ fn a_stalled_connection_may_be_cancelled_and_survives_other_limits() {
     let later = Mono(now.0 + 50_000_000);
     assert_eq!(polled_but(&mut queue, &meters, later, &[]), [200, 201]);
     assert!(queue.is_empty());
+}
+
+/// The bytes that each of two connections of a client gets in 20 s. The second one always has 32
+/// requests waiting, and the first one has one; `behind` acts before each of its requests.
+fn shares_of_connections(behind: impl Fn(&mut Queue<u64>, &Meters)) -> [u64; 2] {
+    let limits = Limits { iops: None, ..Limits::of(BytesPerSecond(MIB)) };
+    let (meters, mut queue) = (Meters::new(limits), Queue::new());
+    let push = |queue: &mut Queue<u64>, connection| {
+        queue.push(&meters, client(1), connection, Cost::of(64 * KIB), connection);
+    };
+    (0..32).for_each(|_| push(&mut queue, 1));
+    push(&mut queue, 0);
+    let (mut now, mut went) = (START, [0; 2]);
+    while now < Mono(START.0 + 20_000_000_000) {
+        let mut gone = Vec::new();
+        let next = queue.poll(&meters, now, &mut |connection, _| {
+            gone.push(connection);
+            Departure::Went
+        });
+        for connection in gone {
+            went[usize::try_from(connection).unwrap()] += 1;
+            if connection == 0 {
+                behind(&mut queue, &meters);
+            }
+            push(&mut queue, connection);
+        }
+        now = next.unwrap();
+    }
+    went
+}
+
+#[test]
+fn cancelling_gains_no_share_among_the_connections_of_a_client() {
+    const LAST: u64 = 1 << 40;
+    let honest = shares_of_connections(|_, _| {});
+    let cancelling = shares_of_connections(|queue, meters| {
+        let order = Order { serial: LAST, standing: Standing::New };
+        let (client, cost) = (client(1), Cost::of(64 * KIB));
+        queue.push_in_order(meters, Entry { client, connection: 0, cost, token: 7 }, order);
+        assert_eq!(queue.cancel(meters, client, 0, LAST), Some(7));
+    });
+    for [one, other] in [honest, cancelling] {
+        assert!(one.abs_diff(other) <= 1 && one + other > 300, "{one} and {other}");
+    }
+}
+
+#[test]
+fn the_request_behind_a_cancelled_one_goes_when_its_turn_comes() {
+    let (meters, mut queue) = (Meters::new(Limits::of(BytesPerSecond(1000))), Queue::new());
+    let order = |serial| Order { serial, standing: Standing::New };
+    // Connection 1 has two small requests behind a large one, and connection 2 has small ones.
+    for (serial, (connection, bytes)) in
+        [(1, 1 << 20), (2, 100), (1, 100), (2, 100), (1, 100), (2, 100)].into_iter().enumerate()
+    {
+        let (serial, cost) = (serial as u64, Cost::of(bytes));
+        let entry = Entry { client: client(1), connection, cost, token: serial };
+        queue.push_in_order(&meters, entry, order(serial));
+    }
+    assert_eq!(queue.cancel(&meters, client(1), 1, 0), Some(0));
+    let mut went = Vec::new();
+    let mut now = START;
+    while !queue.is_empty() {
+        went.extend(released(&mut queue, &meters, now));
+        now = now + Duration::from_millis(100);
+    }
+    assert_eq!(went, [1, 2, 3, 4, 5], "the connections take turns again");
 }
