@@ -6,12 +6,13 @@ use crate::wire::{AccessMask, CreateOptions, FileId};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::Waker;
 use weir_core::{FileKind, ObjectKey, Store};
 use weir_state::{Closed, File, Grant, OpenId, Tables};
 
-/// A file or directory that a client has open. This part of it never changes.
-#[derive(Clone, Debug)]
+/// A file or directory that a client has open. Nothing of this part but the mode ever changes.
+#[derive(Debug)]
 pub struct Open<O> {
     /// The name that the client has for the open.
     pub id: FileId,
@@ -28,6 +29,8 @@ pub struct Open<O> {
     pub granted: AccessMask,
     /// The options with which it was opened.
     pub options: CreateOptions,
+    /// The mode, which decides whether writes are stable before they are answered.
+    pub mode: FileMode,
     /// The number of the open in the tables that all protocols share.
     pub shared: OpenId,
 }
@@ -42,7 +45,38 @@ impl<O> Open<O> {
     /// Do writes through this open have to be on stable storage before they are answered?
     #[must_use]
     pub fn is_write_through(&self) -> bool {
-        self.options.contains(CreateOptions::WRITE_THROUGH)
+        self.mode.get().contains(CreateOptions::WRITE_THROUGH)
+    }
+}
+
+/// The mode of an open (MS-FSCC §2.4.31): those options of its CREATE that its client can ask for
+/// afterwards, and some of which it can change. Each WRITE looks at it, so it has no lock.
+#[derive(Debug)]
+pub struct FileMode(AtomicU32);
+
+impl FileMode {
+    /// The mode of an open with these options.
+    #[must_use]
+    pub const fn of(options: CreateOptions) -> Self {
+        let mode = CreateOptions::WRITE_THROUGH
+            .union(CreateOptions::SEQUENTIAL_ONLY)
+            .union(CreateOptions::NO_INTERMEDIATE_BUFFERING)
+            .union(CreateOptions::SYNCHRONOUS_IO_ALERT)
+            .union(CreateOptions::SYNCHRONOUS_IO_NONALERT)
+            .union(CreateOptions::DELETE_ON_CLOSE);
+        Self(AtomicU32::new(options.intersection(mode).bits()))
+    }
+
+    /// The mode now. Requests that are carried out at the same time as a change have either mode.
+    #[must_use]
+    #[inline]
+    pub fn get(&self) -> CreateOptions {
+        CreateOptions::from_bits_retain(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Changes the mode.
+    pub fn set(&self, mode: CreateOptions) {
+        self.0.store(mode.bits(), Ordering::Relaxed);
     }
 }
 
@@ -55,17 +89,15 @@ pub struct OpenState<O> {
     path: Box<[u8]>,
     /// The position that the client set (MS-FSCC §2.4.40), which nothing uses but the client.
     pub position: u64,
-    /// The mode that the client set (MS-FSCC §2.4.31).
-    pub mode: u32,
     /// The listing of a directory that is under way.
     pub listing: Option<Listing>,
 }
 
 impl<O> OpenState<O> {
-    /// The state of a new open by this name and path (see [`OpenState::path`]), in this mode.
+    /// The state of a new open by this name and path (see [`OpenState::path`]).
     #[must_use]
-    pub fn new(place: Option<Place<O>>, path: Box<[u8]>, mode: u32) -> Self {
-        Self { place, path, position: 0, mode, listing: None }
+    pub fn new(place: Option<Place<O>>, path: Box<[u8]>) -> Self {
+        Self { place, path, position: 0, listing: None }
     }
 
     /// The path from the top directory to the object, as the store's bytes with `/` between the

@@ -25,11 +25,12 @@ pub(super) async fn write<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
     if let Some(range) = Range::new(request.offset, request.payload_bytes().into()) {
         let _io = cx.host.begin_io(&open, Some(range), Mode::Exclusive).await?;
         let data = cx.message.slice(request.data.range());
-        let stability = stability(&open, request.flags);
+        let through = open.is_write_through();
+        let stability = stability(through, request.flags);
         let how = WriteHow { stability, gives_change: false };
         count = cx.host.store().write(&open.object, request.offset, data, how).await?.count;
         // An open for write-through has a stable name already.
-        if stability == Stability::FileSync && !open.is_write_through() {
+        if stability == Stability::FileSync && !through {
             stabilize(cx.host, &open).await?;
         }
     }
@@ -56,8 +57,8 @@ fn may_write<O>(open: &Open<O>, request: &WriteRequest<'_>) -> Result<(), Status
 }
 
 #[inline]
-fn stability<O>(open: &Open<O>, flags: WriteFlags) -> Stability {
-    if open.is_write_through() || flags.contains(WriteFlags::WRITE_THROUGH) {
+const fn stability(through: bool, flags: WriteFlags) -> Stability {
+    if through || flags.contains(WriteFlags::WRITE_THROUGH) {
         Stability::FileSync
     } else {
         Stability::Unstable
@@ -68,8 +69,12 @@ fn stability<O>(open: &Open<O>, flags: WriteFlags) -> Stability {
 mod tests {
     use super::*;
     use crate::host::RangeLock;
+    use crate::ops::set_info::set_info;
     use crate::ops::testing::{Reply, TestHost, TestServer};
-    use crate::wire::{AccessMask, Command, CreateOptions, FileId, Payload};
+    use crate::wire::{
+        AccessMask, Command, CreateOptions, FileId, InfoType, Payload, SecurityInformation,
+        SetInfoRequest,
+    };
     use weir_core::FsError;
     use weir_core::testing::block_on;
     use weir_state::{Sharing, Span};
@@ -174,19 +179,51 @@ mod tests {
     }
 
     #[test]
-    fn write_through_is_asked_for_by_open_or_request() {
+    fn write_through_is_asked_for_by_mode_or_request() {
         let server = TestServer::new();
         server.file("f", b"", 0o644, 7);
         let ann = server.session(7);
-        let through = CreateOptions::WRITE_THROUGH;
-        let id = ann.open_as("f", WRITES, Sharing::all(), through);
-        let open = |id| ann.opened(id);
+        let id = ann.open_as("f", WRITES, Sharing::all(), CreateOptions::WRITE_THROUGH);
+        let of_open = |id, flags| stability(ann.opened(id).is_write_through(), flags);
         let none = WriteFlags::empty();
-        assert_eq!(stability(&open(id), none), Stability::FileSync);
+        assert_eq!(of_open(id, none), Stability::FileSync);
         let id = ann.open("f", WRITES);
-        assert_eq!(stability(&open(id), none), Stability::Unstable);
-        assert_eq!(stability(&open(id), WriteFlags::UNBUFFERED), Stability::Unstable);
-        assert_eq!(stability(&open(id), WriteFlags::WRITE_THROUGH), Stability::FileSync);
+        assert_eq!(of_open(id, none), Stability::Unstable);
+        assert_eq!(of_open(id, WriteFlags::UNBUFFERED), Stability::Unstable);
+        assert_eq!(of_open(id, WriteFlags::WRITE_THROUGH), Stability::FileSync);
+    }
+
+    /// FileModeInformation (MS-FSA §2.1.5.15.7) as a client sets it.
+    fn set_mode(host: &TestHost, file: FileId, mode: u32) {
+        let request = SetInfoRequest {
+            info_type: InfoType::FILE,
+            class: 16,
+            info: Payload { bytes: &mode.to_le_bytes(), at: 0 },
+            security: SecurityInformation::empty(),
+            file,
+        };
+        let encode = |out: &mut Vec<u8>| request.encode(out);
+        let set = async |cx: &Context<'_, _>, out: &mut Vec<u8>| set_info(cx, out).await;
+        host.call(Command::SetInfo, encode, set).ok();
+    }
+
+    #[test]
+    fn a_client_sets_and_clears_write_through_of_an_open() {
+        let (ann, id) = opened(b"");
+        let (store, file) = (&ann.server.store, ann.server.object("f").0);
+        let asked = |flags| {
+            send(&ann, WriteRequest { flags, ..of(id, 0, b"x") }).ok();
+            store.asked_stability()
+        };
+        let (plain, through) = (WriteFlags::empty(), WriteFlags::WRITE_THROUGH);
+        assert_eq!(asked(plain), Some(Stability::Unstable));
+        set_mode(&ann, id, 2);
+        assert_eq!(store.take_stabilized(), [file, store.root()]);
+        assert_eq!(asked(plain), Some(Stability::FileSync));
+        assert_eq!(asked(through), Some(Stability::FileSync));
+        assert_eq!(store.take_stabilized(), [], "its name is stable");
+        set_mode(&ann, id, 0);
+        assert_eq!(asked(plain), Some(Stability::Unstable));
     }
 
     #[test]

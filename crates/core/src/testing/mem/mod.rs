@@ -22,8 +22,8 @@ use crate::error::{FsError, FsResult};
 use crate::handle::ObjectKey;
 use crate::name::Name;
 use crate::store::{
-    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Store, Want,
-    WriteDone, WriteHow,
+    Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Stability,
+    Store, Want, WriteDone, WriteHow,
 };
 use crate::testing::interrupt::interrupt;
 use crate::time::Timestamp;
@@ -64,6 +64,12 @@ impl MemStore {
     #[must_use]
     pub fn take_stabilized(&self) -> Vec<MemObject> {
         core::mem::take(&mut self.tree().stabilized).into_iter().map(MemObject).collect()
+    }
+
+    /// The stability that the last WRITE asked for.
+    #[must_use]
+    pub fn asked_stability(&self) -> Option<Stability> {
+        self.tree().asked
     }
 
     fn tree(&self) -> MutexGuard<'_, Tree> {
@@ -175,8 +181,10 @@ impl Store for MemStore {
         data: Shared,
         how: impl Into<WriteHow>,
     ) -> FsResult<WriteDone> {
-        let done = self.begin()?.write(object.0, offset, &data)?;
-        let change = if how.into().gives_change { done.change } else { Change::default() };
+        let (how, mut tree) = (how.into(), self.begin()?);
+        tree.asked = Some(how.stability);
+        let done = tree.write(object.0, offset, &data)?;
+        let change = if how.gives_change { done.change } else { Change::default() };
         Ok(WriteDone { change, ..done })
     }
 

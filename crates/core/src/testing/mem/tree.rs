@@ -28,6 +28,8 @@ pub(super) struct Tree {
     pub(super) failure: Option<(u32, FsError)>,
     /// The objects that were made stable, in this order.
     pub(super) stabilized: Vec<u64>,
+    /// The stability that the last WRITE asked for.
+    pub(super) asked: Option<Stability>,
     last_ino: u64,
     ticks: u32,
     quota: u64,
@@ -39,6 +41,7 @@ impl Tree {
             nodes: BTreeMap::new(),
             failure: None,
             stabilized: Vec::new(),
+            asked: None,
             last_ino: 0,
             ticks: 0,
             quota,

@@ -24,7 +24,7 @@ use super::walk::{At, Walked, walk};
 use super::{Context, Done, Failure, Outcome};
 use crate::host::{Host, ObjectOf};
 use crate::limits::CREATE_TRIES_MAX;
-use crate::open::{Open, OpenState, Place};
+use crate::open::{FileMode, Open, OpenState, Place};
 use crate::wire::{
     AccessMask, CreateAction, CreateDisposition, CreateOptions, CreateRequest, CreateResponse,
     CreateResponseFlags, FileId, OplockLevel, Status,
@@ -126,14 +126,6 @@ impl<O> From<At<O>> for Place<O> {
     }
 }
 
-/// Options that are the mode of an open (MS-FSCC §2.4.31).
-const MODE: CreateOptions = CreateOptions::WRITE_THROUGH
-    .union(CreateOptions::SEQUENTIAL_ONLY)
-    .union(CreateOptions::NO_INTERMEDIATE_BUFFERING)
-    .union(CreateOptions::SYNCHRONOUS_IO_ALERT)
-    .union(CreateOptions::SYNCHRONOUS_IO_NONALERT)
-    .union(CreateOptions::DELETE_ON_CLOSE);
-
 /// Keeps the open in the session; ends the reservation if there is no room for it.
 async fn keep<H: Host>(
     host: &H,
@@ -149,10 +141,10 @@ async fn keep<H: Host>(
         kind,
         granted,
         options: ask.options,
+        mode: FileMode::of(ask.options),
         shared,
     };
-    let mode = ask.options.intersection(MODE).bits();
-    let state = OpenState::new(place.clone(), path.into(), mode);
+    let state = OpenState::new(place.clone(), path.into());
     if let Some(open) = host.keep(open, state) {
         return Ok(open);
     }

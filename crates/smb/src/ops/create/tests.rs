@@ -156,8 +156,9 @@ fn the_response_tells_about_the_file() {
         assert_eq!(state.path(), b"Dir/f", "as the directories have it");
         let place = state.place.as_ref().unwrap();
         assert_eq!((place.dir, &*place.name), (server.object("Dir").0, &b"f"[..]));
-        assert_eq!((state.position, state.mode), (0, 0));
+        assert_eq!(state.position, 0);
     });
+    assert_eq!(open.mode.get(), CreateOptions::empty());
     let options = CreateOptions::WRITE_THROUGH | CreateOptions::RANDOM_ACCESS;
     let top = request(Open).options(options).opens(&ann, "");
     assert_eq!(top.info.attributes, FileAttributes::DIRECTORY);
@@ -165,8 +166,8 @@ fn the_response_tells_about_the_file() {
     assert!(top.is_write_through() && top.is_directory());
     ann.with(&top, |state| {
         assert!(state.place.is_none() && state.path().is_empty());
-        assert_eq!(state.mode, CreateOptions::WRITE_THROUGH.bits());
     });
+    assert_eq!(top.mode.get(), CreateOptions::WRITE_THROUGH);
 }
 
 /// The answers that smbtorture's `smb2.create.gentest` expects of Windows.

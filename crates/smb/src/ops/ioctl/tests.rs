@@ -8,6 +8,7 @@ use crate::ops::testing::{Part, Reply, TestHost, TestServer, utf16};
 use crate::wire::{CreateOptions, IoctlResponse, Payload};
 use proptest::prelude::*;
 use std::rc::Rc;
+use weir_core::store::Stability;
 use weir_core::testing::block_on;
 use weir_core::{DosAttributes, FsError, OpClass, Store};
 use weir_state::{Mode, Sharing, Span};
@@ -213,6 +214,20 @@ fn chunks_are_copied_each_under_permits_of_its_own() {
     ];
     assert_eq!(*copy.server.parts.borrow(), wanted);
     assert_eq!(copy.copy(&[]), (Status::SUCCESS, result(0, 0, 0)));
+}
+
+#[test]
+fn a_copy_is_as_stable_as_its_target_asks() {
+    let copy = Copy::of(b"0123456789", READ, READ | WRITE);
+    let target = copy.host.opened(copy.target);
+    for (mode, stability) in [
+        (CreateOptions::WRITE_THROUGH, Stability::FileSync),
+        (CreateOptions::empty(), Stability::Unstable),
+    ] {
+        target.mode.set(mode);
+        assert_eq!(copy.copy(&[(0, 0, 1)]).0, Status::SUCCESS);
+        assert_eq!(copy.server.store.asked_stability(), Some(stability));
+    }
 }
 
 #[test]

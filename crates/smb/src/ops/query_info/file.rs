@@ -35,12 +35,11 @@ pub(super) async fn query<H: Host>(
     fits(least_bytes(class), max)?;
     let file = of_open(host, open).await?;
     let start = out.len();
-    let (position, mode, path) =
-        host.with(open, |state| (state.position, state.mode, wire_path(state.path())));
+    let (position, path) = host.with(open, |state| (state.position, wire_path(state.path())));
     let info = OpenInfo {
         access: open.granted,
         position,
-        mode,
+        mode: open.mode.get().bits(),
         name: &path,
         volume: host.share().volume.0.into(),
     };

@@ -4,7 +4,7 @@ use crate::fscc::client::decode_file;
 use crate::ops::testing::{Reply, TestHost, TestServer, utf16, wire_path};
 use crate::security::{Ace, Dacl, Descriptor, Sid};
 use crate::wire::{
-    AccessMask, Command, FileAttributes, FileId, Payload, QueryInfoFlags,
+    AccessMask, Command, CreateOptions, FileAttributes, FileId, Payload, QueryInfoFlags,
     SecurityInformation as Parts, output,
 };
 use proptest::prelude::*;
@@ -64,7 +64,8 @@ fn a_file_shows_its_values_and_its_open_s() {
     let (server, ann) = tree();
     let access = AccessMask::READ_ATTRIBUTES | AccessMask::DELETE;
     let file = ann.open("dir/Größe", access);
-    ann.with(&ann.opened(file), |state| (state.position, state.mode) = (77, 2));
+    ann.with(&ann.opened(file), |state| state.position = 77);
+    ann.opened(file).mode.set(CreateOptions::WRITE_THROUGH);
     let all = bytes(&of_file(&ann, file, 18, 1000));
     let (info, open) = decode_file(FileClass::All, &all).unwrap().unwrap();
     let (_, attr) = server.object("dir/Größe");

@@ -14,12 +14,12 @@ mod target;
 mod tests;
 
 use super::info::{FULL_EA, granted};
-use super::stable::write_through;
+use super::stable::{stabilize, write_through};
 use super::{Context, Done, Failure, Outcome};
 use crate::fscc::{self, InfoError};
 use crate::host::Host;
 use crate::open::Open;
-use crate::wire::{AccessMask, InfoType, SetInfoRequest, SetInfoResponse, Status};
+use crate::wire::{AccessMask, CreateOptions, InfoType, SetInfoRequest, SetInfoResponse, Status};
 use alloc::vec::Vec;
 
 /// FileFsControlInformation and FileFsObjectIdInformation, which other file systems can set.
@@ -68,7 +68,7 @@ async fn of_file<H: Host>(
             host.with(open, |state| state.position = position);
             return Ok(());
         }
-        fscc::SetInfo::Mode(mode) => return set_mode(host, open, mode),
+        fscc::SetInfo::Mode(mode) => return set_mode(host, open, mode).await,
         // Only a client with a privilege over the whole volume may show what was there before.
         fscc::SetInfo::ValidDataLength(_) => {
             granted(open, AccessMask::WRITE_DATA)?;
@@ -90,14 +90,20 @@ fn without<O>(open: &Open<O>, class: u8) -> Status {
     }
 }
 
-/// Sets the mode (MS-FSCC, FileModeInformation), which is shown again and otherwise the client's
-/// own matter. Windows takes those of write-through and sequential access.
-fn set_mode<H: Host>(host: &H, open: &H::Open, mode: u32) -> Result<(), Failure> {
-    const WRITE_THROUGH: u32 = 2;
-    const SEQUENTIAL_ONLY: u32 = 4;
-    if mode & !(WRITE_THROUGH | SEQUENTIAL_ONLY) != 0 {
+/// Sets the mode (MS-FSA §2.1.5.15.7): write-through, which WRITE and other changes heed from then
+/// on, and sequential access, which is only shown again. The rest of the mode stays as it was
+/// opened. Windows leaves write-through as it is where a file is opened without intermediate
+/// buffering; here the page cache is between such opens and the disk as well.
+async fn set_mode<H: Host>(host: &H, open: &H::Open, mode: u32) -> Result<(), Failure> {
+    let settable = CreateOptions::WRITE_THROUGH | CreateOptions::SEQUENTIAL_ONLY;
+    let mode = CreateOptions::from_bits_retain(mode);
+    if !settable.contains(mode) {
         return Err(Status::INVALID_PARAMETER.into());
     }
-    host.with(open, |state| state.mode = mode);
+    // As after a CREATE for write-through, later writes need no name to be made stable.
+    if mode.contains(CreateOptions::WRITE_THROUGH) && !open.is_write_through() {
+        stabilize(host, open).await?;
+    }
+    open.mode.set(open.mode.get().difference(settable) | mode);
     Ok(())
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::string::String;
 use weir_core::testing::{block_on, interrupt_after};
-use weir_core::{Attr, Credentials, Details, DosAttributes, SetDetails, Store, Timestamp};
+use weir_core::{Attr, Credentials, Details, DosAttributes, FsError, SetDetails, Store, Timestamp};
 use weir_state::{Mode, OpenMode, Sharing, Span};
 
 const SIZE: AccessMask = AccessMask::WRITE_DATA;
@@ -521,13 +521,50 @@ fn a_file_gets_more_names() {
 fn position_and_mode_are_the_open_s() {
     let (_server, ann) = tree();
     let file = ann.open("d/f", AccessMask::READ_DATA);
-    let state = || ann.with(&ann.opened(file), |state| (state.position, state.mode));
+    let open = ann.opened(file);
     assert_eq!(set(&ann, file, &SetInfo::Position(9)), Status::SUCCESS);
     for mode in [1, 8, 0x10, 0x1000] {
         assert_eq!(set(&ann, file, &SetInfo::Mode(mode)), Status::INVALID_PARAMETER);
     }
     assert_eq!(set(&ann, file, &SetInfo::Mode(6)), Status::SUCCESS);
-    assert_eq!(state(), (9, 6));
+    let position = ann.with(&open, |state| state.position);
+    assert_eq!((position, open.mode.get().bits()), (9, 6));
+    let options = CreateOptions::NO_INTERMEDIATE_BUFFERING | CreateOptions::WRITE_THROUGH;
+    let file = ann.open_as("d/f", AccessMask::READ_DATA, Sharing::all(), options);
+    assert_eq!(set(&ann, file, &SetInfo::Mode(4)), Status::SUCCESS);
+    assert_eq!(ann.opened(file).mode.get().bits(), 8 | 4, "what cannot be set stays");
+}
+
+#[test]
+fn a_mode_of_write_through_holds_from_its_answer_to_the_next_change_of_it() {
+    let (server, ann) = tree();
+    let [d, e, f] = ["d", "e", "d/f"].map(|path| server.object(path).0);
+    let file = ann.open("d/f", DELETE | SIZE);
+    let resize = |size| assert_eq!(set(&ann, file, &SetInfo::EndOfFile(size)), Status::SUCCESS);
+    let mode = |mode| set(&ann, file, &SetInfo::Mode(mode));
+    resize(9);
+    assert_eq!(server.store.take_stabilized(), []);
+    server.store.fail_after(0, FsError::Io);
+    assert_eq!(mode(2), Status::UNEXPECTED_IO_ERROR);
+    assert!(!ann.opened(file).is_write_through(), "it is not acknowledged");
+    assert_eq!(mode(2), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), [f, d], "the name, for later writes");
+    assert_eq!(mode(2 | 4), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), [], "it is already");
+    resize(8);
+    assert_eq!(server.store.take_stabilized(), [f, d]);
+    assert_eq!(rename(&ann, file, "e/x", false), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), [d, f, e]);
+    assert_eq!(mode(4), Status::SUCCESS);
+    resize(7);
+    assert_eq!(rename(&ann, file, "e/y", false), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), []);
+    // The same for opens that were made for write-through.
+    let options = CreateOptions::WRITE_THROUGH;
+    let file = ann.open_as("e/y", SIZE, Sharing::all(), options);
+    assert_eq!(set(&ann, file, &SetInfo::Mode(0)), Status::SUCCESS);
+    assert_eq!(set(&ann, file, &SetInfo::EndOfFile(6)), Status::SUCCESS);
+    assert_eq!(server.store.take_stabilized(), []);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! requests of one command.
 
 use super::*;
+use crate::open::FileMode;
 use crate::utf16::to_utf16;
 use crate::wire::{Command, CreateOptions, TreeOrAsync};
 use weir_core::store::{CreateHow, MakeKind, Stability};
@@ -179,8 +180,9 @@ impl TestHost {
             Place { dir, name: name.as_bytes().into() }
         });
         let (id, kind, tree) = (FileId::default(), attr.kind, self.tree());
-        let open = Open { id, tree, object, key, kind, granted, options, shared };
-        let state = OpenState::new(place, path.as_bytes().into(), 0);
+        let mode = FileMode::of(options);
+        let open = Open { id, tree, object, key, kind, granted, options, mode, shared };
+        let state = OpenState::new(place, path.as_bytes().into());
         self.keep(open, state).unwrap().id
     }
 
