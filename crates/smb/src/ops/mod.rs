@@ -18,6 +18,7 @@ mod query_directory;
 mod query_info;
 mod read;
 mod set_info;
+mod space;
 mod stable;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -1,9 +1,10 @@
 //! The contexts of CREATE (MS-SMB2 §3.3.5.9.1 to §3.3.5.9.13): those that change what happens, and
 //! the answers to those that ask for something. Others are passed over: leases and durable opens
-//! are never granted, and an allocation size is a hint.
+//! are never granted.
 
 use crate::host::Host;
 use crate::ops::Failure;
+use crate::ops::space::check_allocation;
 use crate::security::Descriptor;
 use crate::wire::{
     AccessMask, CreateContexts, RequestContext, ResponseContext, Status, context_name,
@@ -19,6 +20,8 @@ pub(super) struct Contexts {
     disk_id: bool,
     /// The security descriptor of a new file.
     pub(super) descriptor: Option<Descriptor>,
+    /// The bytes to set aside for a new file, or one that is emptied.
+    allocation: Option<u64>,
 }
 
 impl Contexts {
@@ -45,12 +48,19 @@ impl Contexts {
                     name: context_name::DURABLE_RECONNECT | context_name::DURABLE_RECONNECT_V2,
                     ..
                 } => return Err(Status::OBJECT_NAME_NOT_FOUND.into()),
-                RequestContext::AllocationSize(_)
-                | RequestContext::Lease(_)
-                | RequestContext::Other { .. } => {}
+                RequestContext::AllocationSize(bytes) => found.allocation = Some(bytes),
+                RequestContext::Lease(_) | RequestContext::Other { .. } => {}
             }
         }
         Ok(found)
+    }
+
+    /// Fails if a file is to hold more than its volume can (MS-SMB2 §3.3.5.9.3).
+    pub(super) async fn check_allocation<H: Host>(&self, host: &H) -> Result<(), Status> {
+        match self.allocation {
+            Some(bytes) => check_allocation(host, bytes).await,
+            None => Ok(()),
+        }
     }
 
     /// Is the most access of the user asked for?

@@ -143,6 +143,7 @@ async fn complete<H: Host>(
 ) -> Result<(CreateAction, Attr, Details), Status> {
     let mut action = CreateAction::OPENED;
     if ask.overwrites() {
+        ask.contexts.check_allocation(host).await?;
         let superseded = ask.disposition == CreateDisposition::Supersede;
         let sparse = if superseded { DosAttributes::empty() } else { DosAttributes::SPARSE };
         let dos = ask.dos(attr.kind) | details.dos.intersection(sparse);

@@ -39,6 +39,9 @@ pub(super) async fn make<H: Host>(
     let granted = ask
         .desired
         .grant(AccessMask::FILE_ALL_ACCESS & host.share().maximal, AccessMask::empty())?;
+    if kind == FileKind::Regular {
+        ask.contexts.check_allocation(host).await?;
+    }
     let object = add(host, &at, kind, &ask.contexts).await?;
     let key = host.store().key(&object);
     let mode = OpenMode { access: access::sharing(granted), share: ask.share };

@@ -688,6 +688,41 @@ fn contexts_are_answered_refused_or_passed_over() {
 }
 
 #[test]
+fn a_file_that_its_volume_cannot_hold_is_neither_made_nor_emptied() {
+    /// The quota of a `MemStore`.
+    const VOLUME_BYTES: u64 = 1 << 40;
+    let server = TestServer::new();
+    server.file("f", b"data", 0o644, 7);
+    let ann = server.session(7);
+    let sized = |disposition, bytes| {
+        let hidden = request(disposition).attributes(FileAttributes::HIDDEN);
+        hidden.access(ALL).context(RequestContext::AllocationSize(bytes))
+    };
+    let before = block_on(server.store.details(&server.object("f").0)).unwrap();
+    for bytes in [VOLUME_BYTES + 1, 1 << 60, u64::MAX] {
+        for disposition in [Create, OpenIf, OverwriteIf, Supersede] {
+            let status = sized(disposition, bytes).status(&ann, "new");
+            assert_eq!(status, Status::DISK_FULL, "{disposition:?}");
+            assert!(server.find("new").is_none());
+        }
+        for disposition in [Overwrite, OverwriteIf, Supersede] {
+            let deleting = sized(disposition, bytes).options(CreateOptions::DELETE_ON_CLOSE);
+            assert_eq!(deleting.status(&ann, "f"), Status::DISK_FULL, "{disposition:?}");
+            assert_eq!(block_on(server.store.details(&server.object("f").0)), Ok(before));
+        }
+        assert_eq!(server.opens(), 0);
+    }
+    // What is only opened gets no storage, and neither do directories.
+    close_it(&ann, sized(Open, 1 << 60).opens(&ann, "f").file);
+    let directory = sized(Create, 1 << 60).options(CreateOptions::DIRECTORY_FILE);
+    close_it(&ann, directory.opens(&ann, "d").file);
+    let made = sized(Create, VOLUME_BYTES).opens(&ann, "new");
+    assert_eq!((made.info.end_of_file, made.info.allocation_size), (0, 0));
+    let emptied = sized(Overwrite, VOLUME_BYTES).opens(&ann, "f");
+    assert_eq!((emptied.action, emptied.info.end_of_file), (CreateAction::OVERWRITTEN, 0));
+}
+
+#[test]
 fn a_descriptor_is_the_mode_of_a_new_file_if_it_can_be() {
     let server = TestServer::new();
     let ann = server.session(7);

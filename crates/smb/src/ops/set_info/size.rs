@@ -1,11 +1,11 @@
 //! FileEndOfFileInformation and FileAllocationInformation (MS-FSA §2.1.5.15.4, §2.1.5.15.1).
 //!
 //! A change of size is a write of the bytes that it cuts off or adds, and heeds locks as such.
-//! Space is never allocated ahead: the quota of the volume is checked when data is written.
 
 use crate::host::Host;
 use crate::ops::Failure;
 use crate::ops::info::granted;
+use crate::ops::space::check_allocation;
 use crate::wire::{AccessMask, Status};
 use weir_core::Store;
 use weir_state::{Mode, Range};
@@ -20,9 +20,7 @@ pub(super) async fn set_end<H: Host>(host: &H, open: &H::Open, size: u64) -> Res
 /// volume can hold is refused.
 pub(super) async fn allocate<H: Host>(host: &H, open: &H::Open, size: u64) -> Result<(), Failure> {
     writable::<H>(open)?;
-    if size > host.store().fs_stat().await?.total_bytes {
-        return Err(Status::DISK_FULL.into());
-    }
+    check_allocation(host, size).await?;
     resize(host, open, size, |now| now > size).await
 }
 
