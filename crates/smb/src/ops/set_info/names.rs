@@ -65,7 +65,7 @@ async fn rename_from<H: Host>(
         None => {}
     }
     move_to(host, open, from, &to.dir, &to.name, Replace::No).await?;
-    apply(host, open, from, &to).await;
+    apply(host, open, from, (&to, &to.name)).await;
     Ok(())
 }
 
@@ -98,11 +98,13 @@ async fn replace<H: Host>(
     } else {
         return Err(Status::OBJECT_NAME_COLLISION.into());
     }
+    // Also if the second step fails, the opens have the name by which the file is found.
+    apply(host, open, from, (to, &taken.name)).await;
     if taken.name != to.name {
         let there = Place { dir: to.dir.clone(), name: taken.name.clone() };
         move_to(host, open, &there, &to.dir, &to.name, Replace::No).await?;
+        apply(host, open, &there, (to, &to.name)).await;
     }
-    apply(host, open, from, to).await;
     Ok(())
 }
 
@@ -120,15 +122,16 @@ async fn move_to<H: Host>(
     Ok(())
 }
 
-/// Gives the opens of the object by the old name the new one: they are to be deleted by it.
+/// Gives the opens of the object by the old name the new one, `name` in the directory of `to`: they
+/// are to be deleted by it.
 async fn apply<H: Host>(
     host: &H,
     open: &H::Open,
     from: &Place<ObjectOf<H>>,
-    to: &Destination<ObjectOf<H>>,
+    (to, name): (&Destination<ObjectOf<H>>, &[u8]),
 ) {
-    let place = Place { dir: to.dir.clone(), name: to.name.clone() };
-    host.apply_rename(open, Renamed { from, to: &place, path: &to.path }).await;
+    let place = Place { dir: to.dir.clone(), name: name.into() };
+    host.apply_rename(open, Renamed { from, to: &place, path: &to.path_of(name) }).await;
 }
 
 /// Gives the object that is open one more name.

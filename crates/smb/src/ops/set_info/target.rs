@@ -80,6 +80,12 @@ impl<O: Clone> Destination<O> {
         };
         Ok(Self { dir, name, path, taken })
     }
+
+    /// The path of `name` in the same directory.
+    pub(super) fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        let parent = self.path.strip_suffix(&*self.name).unwrap_or_default();
+        [parent, name].concat()
+    }
 }
 
 /// Fails if an open of the directory is in the way of new names.

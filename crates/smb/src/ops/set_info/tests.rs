@@ -346,6 +346,32 @@ fn a_rename_in_the_manner_of_posix_may_replace_an_open_file() {
     assert_eq!(server.content("d/g"), b"0123456789");
 }
 
+/// A name that differs in case takes two renames, of which the second may fail.
+#[test]
+fn opens_have_the_name_of_their_file_also_after_half_a_rename() {
+    let mut half = 0;
+    for operations in 0.. {
+        let (server, ann) = tree();
+        server.file("e/G", b"old", 0o644, 7);
+        let bob = server.session(7);
+        let (file, other) = (ann.open("d/f", DELETE), bob.open("d/f", DELETE));
+        let key = ann.opened(file).key;
+        server.store.fail_after(operations, FsError::Io);
+        let status = rename(&ann, file, "e/g", true);
+        server.store.fail_after(u32::MAX, FsError::Io);
+        let path = path_of(&ann, file);
+        assert_eq!(path_of(&bob, other), path, "{operations}");
+        assert!(server.store.key(&server.object(&path).0) == key, "{operations}: {path}");
+        if status == Status::SUCCESS {
+            assert_eq!(path, "e/g");
+            break;
+        }
+        assert_eq!(status, Status::UNEXPECTED_IO_ERROR, "{operations}");
+        half += usize::from(path == "e/G");
+    }
+    assert!(half > 0, "the second rename was made to fail");
+}
+
 #[test]
 fn a_file_that_somebody_opens_meanwhile_is_not_replaced() {
     for (operations, posix) in
