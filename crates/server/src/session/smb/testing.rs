@@ -341,6 +341,20 @@ impl Ask {
         Self::new(Command::Ioctl, |out| request.encode(out))
     }
 
+    /// Asks whether the negotiation was changed on its way.
+    pub(crate) fn validate() -> Self {
+        let request = IoctlRequest {
+            code: ControlCode::VALIDATE_NEGOTIATE_INFO,
+            file: FileId::PREVIOUS,
+            input: Payload { bytes: &[0; 26], at: 0 },
+            max_input: 0,
+            output_count: 0,
+            max_output: 24,
+            flags: IoctlFlags::IS_FSCTL,
+        };
+        Self::new(Command::Ioctl, |out| request.encode(out))
+    }
+
     /// Renames what is open to a name that is free.
     pub(crate) fn rename(file: FileId, to: &str) -> Self {
         let name: Vec<u8> = to.encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -274,6 +274,26 @@ fn a_compound_beyond_its_bound_is_refused_from_there_on() {
     assert_eq!(client.ask(Ask::close(file)).status(), Status::SUCCESS);
 }
 
+/// In dialect 3.1.1 no honest client asks (MS-SMB2 §3.3.5.15.12).
+#[test]
+fn a_request_to_validate_the_negotiation_ends_its_connection_at_whatever_place() {
+    let fixture = Fixture::start();
+    for protection in [Protection::Least, Protection::Signed, Protection::Sealed] {
+        for place in 0..3 {
+            let mut client = fixture.log_in("open");
+            client.protection = protection;
+            let mut asks = [Ask::echo(), Ask::open("made"), Ask::echo()];
+            asks[place] = Ask::validate();
+            client.send(&asks);
+            client.until_closed();
+        }
+    }
+    let volume = fixture.volume("open");
+    let name = Name::new(b"made").unwrap();
+    let made = block_on(volume.store.lookup(&volume.store.root(), name));
+    assert!(made.is_err(), "no element of the frame is carried out");
+}
+
 #[test]
 fn a_compound_whose_connection_closes_leaves_the_gate_and_its_opens() {
     let fixture = Fixture::start();
