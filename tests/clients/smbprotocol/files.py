@@ -146,55 +146,55 @@ def create_contexts(server):
         )
         return head + name + bytes(4) + data
 
+    malformed = "INVALID_PARAMETER"
+    # Each with the answer of Weir.
     lists = {
-        "cut": one()[:10],
-        "next past the end": one(next=0xFFFFFFF8),
-        "next to itself": one(next=1),
-        "unaligned next": one(next=25) + bytes(8) + one(),
-        "name past the end": one(name_offset=0xFFFF),
-        "name too long": one(name_length=0xFFFF),
-        "no name": one(name_length=0),
-        "data past the end": one(data_length=0xFFFFFFFF),
-        "data far away": one(data_offset=0xFFFF, data_length=8),
-        "lease cut": one(b"RqLs", bytes(10)),
-        "durable cut": one(b"DH2Q", bytes(3)),
-        "size cut": one(b"AlSi", bytes(2)),
-        "huge size": one(b"AlSi", b"\xff" * 8),
-        "access cut": one(b"MxAc", bytes(3)),
-        "descriptor cut": one(b"SecD", bytes(5)),
-        "descriptor with offsets": one(b"SecD", b"\1\0\4\x80" + b"\xff" * 16),
-        "attributes": one(b"ExtA", b"\xff" * 20),
-        "time": one(b"TWrp", b"\xff" * 8),
+        "cut": (one()[:10], malformed),
+        "next past the end": (one(next=0xFFFFFFF8), malformed),
+        "next to itself": (one(next=1), malformed),
+        "unaligned next": (one(next=25) + bytes(8) + one(), malformed),
+        "name past the end": (one(name_offset=0xFFFF), malformed),
+        "name too long": (one(name_length=0xFFFF), malformed),
+        "no name": (one(name_length=0), malformed),
+        "data past the end": (one(data_length=0xFFFFFFFF), malformed),
+        "data far away": (one(data_offset=0xFFFF, data_length=8), malformed),
+        # It grants no leases and no durable opens, and passes over requests for them.
+        "lease cut": (one(b"RqLs", bytes(10)), "SUCCESS"),
+        "durable cut": (one(b"DH2Q", bytes(3)), "SUCCESS"),
+        "size cut": (one(b"AlSi", bytes(2)), malformed),
+        "huge size": (one(b"AlSi", b"\xff" * 8), "DISK_FULL"),
+        "large size": (one(b"AlSi", struct.pack("<Q", 1 << 60)), "DISK_FULL"),
+        "access cut": (one(b"MxAc", bytes(3)), malformed),
+        "descriptor cut": (one(b"SecD", bytes(5)), "INVALID_SECURITY_DESCR"),
+        "descriptor with offsets": (one(b"SecD", b"\1\0\4\x80" + b"\xff" * 16), "INVALID_SECURITY_DESCR"),
+        "attributes": (one(b"ExtA", b"\xff" * 20), "EAS_NOT_SUPPORTED"),
+        "time": (one(b"TWrp", b"\xff" * 8), "OBJECT_NAME_NOT_FOUND"),
     }
+    # The answers of smbd, which passes over some contexts, so that the file opens.
     known = REFUSED + [
         "closed",
         "BUFFER_TOO_SMALL",
         "ACCESS_DENIED",
         "INSUFFICIENT_RESOURCES",
-        "0xC000004F",
-        "0xC000007F",
-        "0xC0000079",
+        "EAS_NOT_SUPPORTED",
+        "DISK_FULL",
+        "INVALID_SECURITY_DESCR",
         "0x80000014",
     ]
-    for number, (name, data) in enumerate(lists.items()):
-        # Some contexts a server may pass over, and then the file opens.
-        free = (
-            ["SUCCESS"]
-            if name
-            in [
-                "durable cut",
-                "lease cut",
-                "size cut",
-                "huge size",
-                "access cut",
-                "attributes",
-                "time",
-                "descriptor cut",
-                "no name",
-                "descriptor with offsets",
-            ]
-            else []
-        )
+    passed_over = [
+        "durable cut",
+        "lease cut",
+        "size cut",
+        "huge size",
+        "large size",
+        "access cut",
+        "attributes",
+        "time",
+        "descriptor cut",
+        "no name",
+        "descriptor with offsets",
+    ]
+    for number, (name, (data, expected)) in enumerate(lists.items()):
         each(
             server,
             {
@@ -202,9 +202,13 @@ def create_contexts(server):
                     f.CREATE, f.create_body("contexts%d" % number, contexts=data)
                 )
             },
-            *known,
-            *free
+            expected,
+            samba=known + (["SUCCESS"] if name in passed_over else [])
         )
+        made = Session(server)
+        there = made.create("contexts%d" % number, disposition=1).code == 0
+        assert server.peer == "samba" or there == (expected == "SUCCESS"), name
+        made.close()
     for options in [
         {"contexts_offset": 0xFFFFFFF8},
         {"contexts_offset": 8},
@@ -219,15 +223,15 @@ def create_contexts(server):
                     f.CREATE, f.create_body("contexts", contexts=one(), **options)
                 )
             },
-            *known,
-            samba=["SUCCESS"]
+            malformed,
+            samba=known + ["SUCCESS"]
         )
     many = one(next=24) * 2000 + one()
     each(
         server,
         {"many": lambda session: session.message(f.CREATE, f.create_body("contexts", contexts=many))},
-        *known,
-        "SUCCESS"
+        malformed,
+        samba=known + ["SUCCESS"]
     )
 
 

@@ -152,10 +152,47 @@ def unsealed_requests(server):
     session.sealed = False
     for command, body in with_file(file).items():
         found = reactions(session, session.message(command, body))
-        expect(server, found, "ACCESS_DENIED", "closed")
+        expect(server, found, "ACCESS_DENIED", samba=["closed"], what="%d alone" % command)
         if found == ["closed"]:
             break
     session.close()
+    for command in with_file(f.NO_FILE):
+        for name, build in SECOND_PLACES.items():
+            session = Session(server, share="sealed", sealed=True)
+            file = session.file("sealed", disposition=5)
+            session.sealed = False
+            first, second = build(session, command, file)
+            found = reactions(session, session.compound(first, second), 2)
+            what = "%d after %s" % (command, name)
+            expect(server, found[-1:], "ACCESS_DENIED", samba=["closed"], what=what)
+            assert server.peer == "samba" or found[0] == FIRST_ANSWERS[name], (what, found)
+            session.close()
+
+
+def after_an_echo(session, command, file):
+    return session.message(f.ECHO, f.SHORT_BODY), session.message(command, with_file(file)[command])
+
+
+def after_another_share(session, command, file):
+    path = "\\\\x\\work"
+    tree = session.ask(f.TREE_CONNECT, f.tree_connect_body(path)).tree_id
+    other = session.ask(f.CREATE, f.create_body("open to all", disposition=3), tree_id=tree)
+    assert other.code == 0, other.status
+    first = session.message(f.QUERY_INFO, f.query_info_body(other.body[64:80]), tree_id=tree)
+    return first, session.message(command, with_file(file)[command])
+
+
+def after_the_same_share(session, command, file):
+    first = session.message(f.QUERY_INFO, f.query_info_body(file))
+    return first, session.message(command, with_file(f.NO_FILE)[command], flags=f.RELATED)
+
+
+SECOND_PLACES = {
+    "an echo": after_an_echo,
+    "another share": after_another_share,
+    "the same share": after_the_same_share,
+}
+FIRST_ANSWERS = {"an echo": "SUCCESS", "another share": "SUCCESS", "the same share": "ACCESS_DENIED"}
 
 
 def replayed_seals(server):
