@@ -78,16 +78,24 @@ impl ExactRanges {
         true
     }
 
+    /// Takes the lock in this mode on exactly `span` from `owner`; gives the number of times that it
+    /// was held.
+    pub(crate) fn remove_every(&mut self, owner: &Owner, span: Span, mode: Mode) -> usize {
+        let Some(times) = self.held.remove(&(owner.clone(), span, mode)) else { return 0 };
+        self.len -= times;
+        self.unlink(owner, span, mode);
+        times
+    }
+
     /// Takes all locks from `owner`; gives their number.
     pub(crate) fn remove_all(&mut self, owner: &Owner) -> usize {
-        let mut number = 0;
-        for (span, mode, times) in self.of(owner).collect::<Vec<_>>() {
-            self.held.remove(&(owner.clone(), span, mode));
-            self.unlink(owner, span, mode);
-            number += times;
-        }
-        self.len -= number;
-        number
+        let locks: Vec<_> = self.of(owner).collect();
+        locks.into_iter().map(|(span, mode, _)| self.remove_every(owner, span, mode)).sum()
+    }
+
+    /// Does `owner` hold a lock in this mode on exactly `span`?
+    pub(crate) fn has(&self, owner: &Owner, span: Span, mode: Mode) -> bool {
+        self.held.contains_key(&(owner.clone(), span, mode))
     }
 
     /// The locks of `owner`, with the number of times that each is held.

@@ -5,47 +5,12 @@
 use crate::file::File;
 use crate::file_locks::FileLocks;
 use crate::owner::Owner;
-use crate::range::{Mode, Range};
-use crate::span::Span;
+use crate::place::{ListedLock, LockPlace, LockSpot};
+use crate::range::Range;
 use crate::table::Table;
 use crate::tables::Tables;
 use core::ops::Bound;
 use weir_core::{ObjectKey, VolumeId};
-
-/// The place of a lock in the list of all locks; the order is the list's. No two have the same.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LockPlace {
-    /// The file.
-    pub file: File,
-    /// The place among the locks of the file.
-    pub spot: LockSpot,
-}
-
-/// The place of a lock in the list of one file's locks.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LockSpot {
-    /// The range of a named owner that begins at this byte.
-    Named(Owner, u64),
-    /// The lock of an open, with its range and mode, however many times it is held.
-    Open(Owner, Span, Mode),
-    /// The request that waits as this number.
-    Waiting(u64),
-}
-
-/// A lock, or a request that waits for one, as it is listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedLock {
-    /// Its place.
-    pub place: LockPlace,
-    /// Its owner.
-    pub owner: Owner,
-    /// The first byte.
-    pub offset: u64,
-    /// The number of bytes; `None` if the range of a named owner reaches to the end of the file.
-    pub length: Option<u64>,
-    /// Its mode.
-    pub mode: Mode,
-}
 
 impl<W> Tables<W> {
     /// The locks and waiting requests after `after`, or all, in order.

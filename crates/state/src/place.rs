@@ -1,13 +1,57 @@
-//! Places in the list of all locks as text, for readers that resume the list there.
+//! The entries of the list of all locks, with their places, also as text for readers that resume the
+//! list there. Not here: the list.
 
 use crate::file::File;
-use crate::listed::{LockPlace, LockSpot};
 use crate::owner::{Client, OpenId, Owner, Protocol};
 use crate::range::Mode;
 use crate::span::Span;
 use alloc::format;
 use alloc::string::{String, ToString};
 use weir_core::{ObjectKey, Origin, VolumeId, hex};
+
+/// The place of a lock in the list of all locks; the order is the list's. No two have the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockPlace {
+    /// The file.
+    pub file: File,
+    /// The place among the locks of the file.
+    pub spot: LockSpot,
+}
+
+/// The place of a lock in the list of one file's locks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockSpot {
+    /// The range of a named owner that begins at this byte.
+    Named(Owner, u64),
+    /// The lock of an open, with its range and mode, however many times it is held.
+    Open(Owner, Span, Mode),
+    /// The request that waits as this number.
+    Waiting(u64),
+}
+
+/// A lock, or a request that waits for one, as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedLock {
+    /// Its place.
+    pub place: LockPlace,
+    /// Its owner.
+    pub owner: Owner,
+    /// The first byte.
+    pub offset: u64,
+    /// The number of bytes; `None` if the range of a named owner reaches to the end of the file.
+    pub length: Option<u64>,
+    /// Its mode.
+    pub mode: Mode,
+}
+
+/// A lock that was released, or a request whose wait was ended ([`Tables::release_lock`](crate::Tables::release_lock)).
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReleasedLock<W> {
+    /// The lock or the request, as it was.
+    pub lock: ListedLock,
+    /// The token of the request; `None` for a lock.
+    pub waiter: Option<W>,
+}
 
 /// Between the parts of a text.
 const BREAK: char = '.';

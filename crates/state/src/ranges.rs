@@ -82,6 +82,12 @@ impl Ranges {
             .map(|((_, first), held)| (Range::between(*first, held.last), held.mode))
     }
 
+    /// The range of `owner` whose first byte is `first`.
+    pub(crate) fn beginning(&self, owner: &Owner, first: u64) -> Option<(Range, Mode)> {
+        let held = self.by_owner.get(&(owner.clone(), first))?;
+        Some((Range::between(first, held.last), held.mode))
+    }
+
     /// The change by which `owner` holds `range` in `mode`, or not at all.
     pub(crate) fn plan(&self, owner: &Owner, range: Range, mode: Option<Mode>) -> Plan {
         let (mut first, mut last) = (range.first(), range.last());

@@ -1,6 +1,7 @@
 //! Everything on one file: what is held, who waits, what is reserved, and which grants may still
 //! have to be taken back.
 
+mod by_place;
 mod of_opens;
 
 use crate::accounts::{Accounts, Claim};

@@ -12,6 +12,7 @@ use crate::file_locks::FileLocks;
 use crate::limits::{QUICK_LOCKS_MAX, QUICK_WAITERS_MAX};
 use crate::opened::Opened;
 use crate::owner::Owner;
+use crate::place::{LockPlace, ReleasedLock};
 use crate::presence::Presence;
 use crate::range::Range;
 use crate::share::Share;
@@ -120,6 +121,18 @@ impl<W> Table<W> {
         grants: &mut Vec<Grant<W>>,
     ) -> bool {
         self.change(&ask.file.object, books, |locks, books| locks.cancel(ask, books, grants))
+    }
+
+    /// Releases the lock in this place, or ends the wait of the request there.
+    pub(crate) fn release_lock(
+        &mut self,
+        place: &LockPlace,
+        books: &mut Books,
+        grants: &mut Vec<Grant<W>>,
+    ) -> Option<ReleasedLock<W>> {
+        self.change(&place.file.object, books, |locks, books| {
+            locks.release_at(&place.file, &place.spot, books, grants)
+        })
     }
 
     /// The grant stays as it is.

@@ -12,6 +12,7 @@ use crate::file::File;
 use crate::limits::Limits;
 use crate::open::Closed;
 use crate::owner::{Client, OpenId, Owner, Protocol};
+use crate::place::{LockPlace, ReleasedLock};
 use crate::presence::Watch;
 use crate::range::Range;
 use crate::share::Share;
@@ -156,6 +157,21 @@ impl<W> Tables<W> {
     pub fn cancel(&mut self, ask: &Ask, grants: &mut Vec<Grant<W>>) -> bool {
         let table = self.volumes.get_mut(&ask.file.volume);
         table.is_some_and(|table| table.cancel(ask, &mut self.books, grants))
+    }
+
+    /// Releases the lock in this place of the [list](Self::locks), however many times an open holds
+    /// it, or ends the wait of the request there; also in the grace period. `None` if there is
+    /// nothing in this place. Other locks of the owner stay.
+    ///
+    /// For an operator: the owner did not ask for it, and goes on in the belief that it holds the
+    /// lock unless its protocol can tell it.
+    pub fn release_lock(
+        &mut self,
+        place: &LockPlace,
+        grants: &mut Vec<Grant<W>>,
+    ) -> Option<ReleasedLock<W>> {
+        let table = self.volumes.get_mut(&place.file.volume)?;
+        table.release_lock(place, &mut self.books, grants)
     }
 
     /// The client knows that it holds what was granted, or may know: nothing takes it away any

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use weir_core::{Access, Mono, ObjectKey, Origin, VolumeId};
 use weir_state::{
-    Ask, Client, DeleteRequest, File, Grant, GrantId, Io, Limits, Locked, Mode, NotLocked, OpenId,
-    OpenLocked, OpenMode, Owner, Presence, Protocol, Range, Refused, Share, Sharing, Span, Tables,
-    Use, Watch,
+    Ask, Client, DeleteRequest, File, Grant, GrantId, Io, Limits, ListedLock, LockSpot, Locked,
+    Mode, NotLocked, OpenId, OpenLocked, OpenMode, Owner, Presence, Protocol, Range, Refused,
+    ReleasedLock, Share, Sharing, Span, Tables, Use, Watch,
 };
 
 /// An offset and a length.
@@ -38,6 +38,8 @@ enum Step {
     UnlockHeld(usize),
     /// Cancels the wait at this place of the queue.
     Cancel(usize),
+    /// Releases the lock, or ends the wait, at this place of the list of all.
+    ReleaseLock(usize),
     OwnerLock(usize, usize, At, Mode, bool),
     OwnerUnlock(usize, usize, At),
     Share(usize, usize, Share),
@@ -88,6 +90,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0usize..8, mode()).prop_map(|(at, mode)| Step::LockAgain(at, mode)),
         6 => (0usize..8).prop_map(Step::UnlockHeld),
         2 => (0usize..6).prop_map(Step::Cancel),
+        3 => (0usize..12).prop_map(Step::ReleaseLock),
         6 => (0..FILES, 0..OWNERS, bytes(), mode(), any::<bool>())
             .prop_map(|(f, o, a, m, w)| Step::OwnerLock(f, o, a, m, w)),
         4 => (0..FILES, 0..OWNERS, bytes()).prop_map(|(f, o, a)| Step::OwnerUnlock(f, o, a)),
@@ -189,15 +192,11 @@ impl Both {
                 }
             }
             Step::Cancel(at) => self.cancel(at, &mut new),
+            Step::ReleaseLock(at) => self.release_lock(at, &mut new),
             Step::OwnerLock(file, who, at, mode, wait) => {
                 self.owner_lock(file, who, at, mode, wait, &mut new);
             }
-            Step::OwnerUnlock(at, who, (offset, length)) => {
-                let range = Range::new(offset, length).unwrap();
-                self.tables.unlock(&file(at), &owner(who), range, &mut new).unwrap();
-                let (who, mode) = (Who::Owner(who), Mode::Shared);
-                self.naive.unlock(&Lock { file: at, who, offset, length, mode });
-            }
+            Step::OwnerUnlock(file, who, at) => self.owner_unlock(file, who, at, &mut new),
             Step::Share(at, who, share) => {
                 let done = self.tables.share(Mono::ZERO, &file(at), &owner(who), share, false);
                 assert_eq!(done.is_ok(), self.naive.share(at, who, share), "{done:?}");
@@ -362,6 +361,45 @@ impl Both {
                 assert!(self.tables.cancel(&ask(file, who, (offset, length), mode), new));
             }
         }
+    }
+
+    fn release_lock(&mut self, at: usize, new: &mut Vec<Grant<usize>>) {
+        let listed: Vec<ListedLock> = self.tables.locks(None).collect();
+        let Some(lock) = listed.get(at).cloned() else { return };
+        let at = (0..FILES).find(|number| file(*number) == lock.place.file).unwrap();
+        let (offset, length, mode) = (lock.offset, lock.length.unwrap(), lock.mode);
+        let held = |who| Lock { file: at, who, offset, length, mode };
+        let waiter = match &lock.place.spot {
+            LockSpot::Named(by, _) => {
+                let who = (0..OWNERS).find(|who| owner(*who) == *by).unwrap();
+                self.naive.unlock(&held(Who::Owner(who)));
+                None
+            }
+            LockSpot::Open(by, ..) => {
+                let open = self.ids.iter().position(|id| by.open() == Some(*id)).unwrap();
+                self.naive.unlock_every(&held(Who::Open(open)));
+                None
+            }
+            LockSpot::Waiting(number) => {
+                let earlier = |lock: &&ListedLock| matches!(lock.place.spot, LockSpot::Waiting(other) if other < *number);
+                Some(self.naive.cancel(listed.iter().filter(earlier).count()))
+            }
+        };
+        let released = self.tables.release_lock(&lock.place, new);
+        let place = lock.place.clone();
+        assert_eq!(released, Some(ReleasedLock { lock, waiter }));
+        // The same owner may have waited for it.
+        if !self.tables.locks(None).any(|lock| lock.place == place) {
+            assert_eq!(self.tables.release_lock(&place, new), None);
+        }
+    }
+
+    fn owner_unlock(&mut self, at: usize, who: usize, range: At, new: &mut Vec<Grant<usize>>) {
+        let (offset, length) = range;
+        let range = Range::new(offset, length).unwrap();
+        self.tables.unlock(&file(at), &owner(who), range, new).unwrap();
+        let (who, mode) = (Who::Owner(who), Mode::Shared);
+        self.naive.unlock(&Lock { file: at, who, offset, length, mode });
     }
 
     fn owner_lock(

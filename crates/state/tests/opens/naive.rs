@@ -287,6 +287,12 @@ impl Naive {
         true
     }
 
+    /// Gives up the lock of an open, however many times it holds it.
+    pub(crate) fn unlock_every(&mut self, lock: &Lock) {
+        self.held.retain(|held| held != lock);
+        self.wake(lock.file, Some(lock));
+    }
+
     /// Ends the wait at this place of the queue.
     pub(crate) fn cancel(&mut self, at: usize) -> usize {
         let (lock, token) = self.queue.remove(at);
