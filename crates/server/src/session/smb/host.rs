@@ -94,19 +94,25 @@ impl SmbHost {
         &self,
         open: OpenId,
         number: GrantId,
-        waited: impl Future<Output = Waited>,
+        mut waited: impl Future<Output = Waited> + Unpin,
     ) -> Result<(), Status> {
-        match self.pending.unless_ended(waited).await {
-            Some(Waited::Granted) => Ok(()),
-            Some(Waited::Over) => Err(Status::RANGE_NOT_LOCKED),
+        let ended = match self.pending.unless_ended(&mut waited).await {
+            Some(ended) => ended,
             None => {
                 let cancel = move |tables: &mut Tables<Waiter>, grants: &mut Vec<Grant<Waiter>>| {
                     tables.cancel_open(open, number, grants).is_some()
                 };
-                let gone = self.change(open, 1, cancel).await?;
-                // The lock may have been granted just before.
-                if gone { Err(Status::CANCELLED) } else { Ok(()) }
+                match self.change(open, 1, cancel).await? {
+                    true => Waited::Cancelled,
+                    // The wait ended just before: by a grant or a close.
+                    false => waited.await,
+                }
             }
+        };
+        match ended {
+            Waited::Granted => Ok(()),
+            Waited::Cancelled => Err(Status::CANCELLED),
+            Waited::Over => Err(Status::RANGE_NOT_LOCKED),
         }
     }
 }

@@ -10,6 +10,8 @@ use std::task::{Context, Poll, Waker};
 pub(super) enum Waited {
     /// The lock is held.
     Granted,
+    /// The client cancelled the request, or the server stops.
+    Cancelled,
     /// The open was closed, or the volume is gone.
     Over,
 }
