@@ -59,6 +59,7 @@ pub const CODES: &[Code] = &[
     ),
     code("no_such_session", &[404], "the SMB session does not exist or has ended"),
     code("no_such_open", &[404], "the open does not exist or was closed"),
+    code("no_such_lock", &[404], "the lock does not exist or was released"),
     code("no_such_calibration", &[404], "no calibration exists for this directory"),
     code(
         "no_such_operation",

@@ -375,11 +375,14 @@ fn groups(schemas: &mut SchemaGenerator) -> Vec<Described> {
 
 fn clients(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (session, open) = (of::<SmbSession>(schemas), of::<SmbOpen>(schemas));
+    let lock = of::<FileLock>(schemas);
     let opens = "List the files and directories that SMB clients have open.";
     let locks = "List the byte-range locks of SMB and NFS clients, and the requests that wait.";
     let end = "End an SMB session, and close its opens; the client's next request on it fails.";
     let close = "Close an open of an SMB client, and release its locks; the client's next request \
                  on it fails.";
+    let release = "Release a byte-range lock of an SMB or NFS client, or cancel a request that waits \
+                   for one; NFS clients are not informed.";
     let all = "List all SMB sessions.";
     vec![
         json("GET", routes::SMB_SESSIONS, "listSmbSessions", all, of::<Page<SmbSession>>(schemas))
@@ -389,6 +392,7 @@ fn clients(schemas: &mut SchemaGenerator) -> Vec<Described> {
             .listed(),
         json("DELETE", routes::SMB_OPEN, "closeSmbOpen", close, open),
         json("GET", routes::LOCKS, "listLocks", locks, of::<Page<FileLock>>(schemas)).listed(),
+        json("DELETE", routes::LOCK, "closeLock", release, lock),
     ]
 }
 

@@ -73,6 +73,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", SMB_OPENS, Role::Operator),
     route("DELETE", SMB_OPEN, Role::Operator),
     route("GET", LOCKS, Role::Operator),
+    route("DELETE", LOCK, Role::Operator),
     route("GET", REPORT, Role::Viewer),
     route("GET", WHY, Role::Viewer),
     route("GET", ACTIVITY, Role::Viewer),
@@ -134,6 +135,8 @@ pub const SMB_OPENS: &str = "/v1/smb/opens";
 pub const SMB_OPEN: &str = "/v1/smb/opens/{name}";
 /// The byte-range locks of SMB and NFS clients.
 pub const LOCKS: &str = "/v1/locks";
+/// One lock, by its ID.
+pub const LOCK: &str = "/v1/locks/{name}";
 /// The recount of one volume's usage.
 pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
 /// Whether the contract of one volume was kept.

@@ -75,6 +75,9 @@ pub struct SmbOpen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FileLock {
+    /// ID: the same as long as the lock exists and the server runs. The range of an NFS client's
+    /// process has the same ID as long as it begins at the same byte.
+    pub id: String,
     /// Name of the volume.
     pub volume: String,
     /// Path from the top directory of the volume, as in the list of opens; absent for locks of NFS

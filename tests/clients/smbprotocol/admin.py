@@ -17,10 +17,13 @@ from cases import (
     CANCELLED,
     EXCLUSIVE,
     FILE,
+    LOCK_CONFLICT,
     OPEN,
     OVERWRITE_IF,
+    RANGE_NOT_LOCKED,
     READ,
     SHARED,
+    UNLOCK,
     USER_SESSION_DELETED,
     Client,
     fails,
@@ -141,6 +144,34 @@ def closes_an_open(server):
         fails(0xC0000034, first.open, "deleted-by-hand", disposition=OPEN)
 
 
+def locks_on(path):
+    return [lock for lock in weir("smb", "locks") if lock["path"] == path]
+
+
+def closes_locks(server):
+    """A closed lock is free at once for another client, and a request that waits can be cancelled by hand."""
+    with Client(server) as first, Client(server, server.other) as second:
+        one, two = first.open("locked-by-hand"), second.open("locked-by-hand", disposition=OPEN)
+        one.lock(locks((0, 10, SHARED | AT_ONCE), (0, 10, SHARED | AT_ONCE), (50, 10, EXCLUSIVE | AT_ONCE)))
+        request = wait_for_lock(second, two)
+        shared, other, waiting = locks_on("locked-by-hand")
+        same((shared["mode"], other["offset"], waiting["waiting"]), ("shared", 50, True))
+        same(weir("smb", "close-lock", waiting["id"])["user"], server.other)
+        fails(CANCELLED, second.connection.receive, request, timeout=30)
+        fails_by_hand("close-lock", waiting["id"])
+        request = wait_for_lock(second, two)
+        same(weir("smb", "close-lock", shared["id"])["user"], server.user)
+        second.connection.receive(request, timeout=30)
+        fails_by_hand("close-lock", shared["id"])
+        held = sorted(locks_on("locked-by-hand"), key=lambda lock: lock["offset"])
+        same([lock["user"] for lock in held], [server.other, server.user])
+        same(held[1], other)
+        same(two.write(b"x", 0), 1)
+        fails(LOCK_CONFLICT, two.write, b"x", 50)
+        fails(RANGE_NOT_LOCKED, one.lock, locks((0, 10, UNLOCK)))
+        one.lock(locks((50, 10, UNLOCK)))
+
+
 def closes_a_session(server):
     """The opens and locks of a closed session end; the other session of the user continues."""
     first = Client(server)
@@ -183,6 +214,11 @@ def records_what_was_closed(server):
     closed = [record for record in records() if record.get("route", "").startswith("/v1/smb/")]
     same([record["event"] for record in closed], ["change", "refused", "change", "change", "refused"])
     assert "closed-by-hand" in closed[0]["note"] and server.user in closed[0]["note"], closed[0]
+    closed = [record for record in records() if record.get("route", "").startswith("/v1/locks/")]
+    same([record["event"] for record in closed], ["change", "refused", "change", "refused"])
+    for record, user in [(closed[0], server.other), (closed[2], server.user)]:
+        for word in ["locked-by-hand", "volume work", user, "bytes 0 +10"]:
+            assert word in record["note"], record
 
 
 def new_records(before, count):
@@ -284,6 +320,7 @@ TESTS = [
     lists_opens,
     lists_locks,
     closes_an_open,
+    closes_locks,
     closes_a_session,
     records_what_was_closed,
     records_logins,

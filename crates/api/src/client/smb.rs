@@ -41,4 +41,14 @@ impl Client {
     pub const fn locks(&self) -> Pages<'_, FileLock> {
         Pages::new(self, routes::LOCKS)
     }
+
+    /// Releases a byte-range lock, or cancels a request that waits for one. Returns the lock before
+    /// its end.
+    ///
+    /// # Errors
+    /// [`ClientError`](super::ClientError).
+    pub async fn close_lock(&self, id: &str) -> Result<FileLock> {
+        let path = routes::path(routes::LOCK, id);
+        self.send(Method::DELETE, &path, NOTHING, Dry::No).await
+    }
 }

@@ -33,9 +33,9 @@ pub(super) async fn close_session(
     State(state): State<ControlState>,
     Path(id): Path<String>,
 ) -> Result<Response, Failure> {
-    let missing = ("no_such_session", "SMB session");
+    let kind = ("no_such_session", "SMB session");
     let close = <dyn Plane as ClientState>::close_smb_session;
-    let closed = closed(&state, id, missing, close, convert::smb_session).await?;
+    let closed = closed(&state, id, kind, close, convert::smb_session).await?;
     let SmbSession { user, client, opens, .. } = &closed;
     let note = format!("session of {user} from {client}, {opens} opens");
     Ok((Extension(Note(note)), Json(closed)).into_response())
@@ -81,6 +81,38 @@ pub(super) async fn locks(
     blocking(&state, list).await
 }
 
+pub(super) async fn close_lock(
+    State(state): State<ControlState>,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    let close = move |control: &Control| {
+        let closed = control.plane.close_lock(&id);
+        let closed = closed.ok_or_else(|| missing(("no_such_lock", "lock"), &id))?;
+        Ok(convert::file_lock(&control.catalog.snapshot(), &closed))
+    };
+    let closed = blocking(&state, close).await?;
+    Ok((Extension(Note(lock_note(&closed))), Json(closed)).into_response())
+}
+
+/// A lock that was closed, in words.
+fn lock_note(lock: &FileLock) -> String {
+    let FileLock { volume, path, file, mode, offset, length, .. } = lock;
+    let kind = if lock.waiting { "lock that is waited for" } else { "lock" };
+    let file = path.as_ref().unwrap_or(file);
+    let length = length.map_or_else(|| "to the end".to_owned(), |length| format!("+{length}"));
+    let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".to_owned());
+    let owner = match (lock.open, lock.process) {
+        (Some(open), _) => format!("{}, open {open}", name(&lock.user)),
+        (None, Some(process)) => format!("host {:?}, process {process}", name(&lock.host)),
+        (None, None) => format!("host {:?}", name(&lock.host)),
+    };
+    let client = name(&lock.client);
+    format!(
+        "{mode} {kind}, on bytes {offset} {length} of {file:?} in volume {volume}, by {owner}, \
+         from {client}"
+    )
+}
+
 /// A page of a list in the order of IDs. `part` gives the entries with IDs above the given one.
 async fn listed<I: 'static, T: Send + 'static>(
     state: &ControlState,
@@ -102,12 +134,12 @@ async fn listed<I: 'static, T: Send + 'static>(
     blocking(state, list).await
 }
 
-/// Closes the session or open whose ID is `id`, and gives it as it was before. `missing` is the
-/// code of the failure and the noun of its message if there is none.
+/// Closes the session or open whose ID is `id`, and gives it as it was before. `kind` is the code of
+/// the failure and the noun of its message if there is none.
 async fn closed<I: 'static, T: Send + 'static>(
     state: &ControlState,
     id: String,
-    missing: (&'static str, &'static str),
+    kind: (&'static str, &'static str),
     close: for<'a> fn(&'a dyn Plane, u64) -> Step<'a, Option<I>>,
     show: fn(&Snapshot, &I) -> T,
 ) -> Result<T, Failure> {
@@ -115,12 +147,14 @@ async fn closed<I: 'static, T: Send + 'static>(
     let close = move |control: &Control| {
         let number = id.parse().ok();
         let closed = number.and_then(|id| handle.block_on(close(&*control.plane, id)));
-        let closed = closed.ok_or_else(|| {
-            let (code, noun) = missing;
-            let message = format!("there is no {noun} {id}; it may have been closed");
-            Failure::new(StatusCode::NOT_FOUND, code, message)
-        })?;
+        let closed = closed.ok_or_else(|| missing(kind, &id))?;
         Ok(show(&control.catalog.snapshot(), &closed))
     };
     blocking(state, close).await
+}
+
+/// The failure with this code and noun: there is nothing with the ID `id`.
+fn missing((code, noun): (&'static str, &'static str), id: &str) -> Failure {
+    let message = format!("there is no {noun} {id}; it may have been closed");
+    Failure::new(StatusCode::NOT_FOUND, code, message)
 }

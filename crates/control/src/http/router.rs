@@ -83,6 +83,7 @@ fn answered() -> impl IntoIterator<Item = Answered> {
         get SMB_OPENS clients::opens;
         delete SMB_OPEN clients::close_open;
         get LOCKS clients::locks;
+        delete LOCK clients::close_lock;
         get REPORT watching::report;
         get WHY watching::why;
         get ACTIVITY watching::activity;

@@ -85,6 +85,9 @@ pub struct Uses {
 /// A byte-range lock, or a request that waits for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
+    /// Its ID for operators: the same as long as the lock exists, and no other lock's as long as
+    /// the server runs.
+    pub id: String,
     /// The volume.
     pub volume: VolumeId,
     /// The file.
@@ -147,4 +150,9 @@ pub trait ClientState {
     /// The locks of the clients of all protocols after the one with the key `after`, or from the
     /// first one on, each with its key, in the order of keys. `None` if `after` is no key.
     fn locks(&self, after: Option<&str>, most: usize) -> Option<Vec<(String, Lock)>>;
+
+    /// Releases a lock of a client of any protocol, however many times it is held, or ends the wait
+    /// of a request for one as if its client had cancelled it. NFS clients are not informed. Gives
+    /// the lock as it was; `None` if there is none with this ID. Costs as much as to list all locks.
+    fn close_lock(&self, id: &str) -> Option<Lock>;
 }

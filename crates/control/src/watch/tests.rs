@@ -79,6 +79,10 @@ impl ClientState for Driven {
     fn locks(&self, after: Option<&str>, _: usize) -> Option<Vec<(String, Lock)>> {
         after.is_none().then(Vec::new)
     }
+
+    fn close_lock(&self, _: &str) -> Option<Lock> {
+        None
+    }
 }
 
 struct World {

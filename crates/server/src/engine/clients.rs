@@ -4,11 +4,13 @@
 //! long; nothing is made of the entries meanwhile.
 
 use super::Engine;
+use super::lock_ids::LockId;
 use crate::session::rpc::nlm;
 use crate::session::smb::Moment;
+use crate::session::tell;
 use weir_control::plane::{ClientState, Lock, Object, SmbOpen, SmbSession, Step};
 use weir_core::hex;
-use weir_state::{ListedLock, LockPlace, LockSpot, Mode, OpenFile, OpenId};
+use weir_state::{ListedLock, LockPlace, LockSpot, Mode, OpenFile, OpenId, ReleasedLock};
 
 /// Entries that are taken from the tables at a time.
 const AT_ONCE: usize = 64;
@@ -27,8 +29,27 @@ impl Engine {
         self.opens_after(before, 1).pop().filter(|(open, _)| open.id == OpenId(number))
     }
 
-    /// A lock with its key, if its owner's protocol has locks for operators.
-    fn list_lock(&self, listed: &ListedLock) -> Option<(String, Lock)> {
+    /// Some locks after the one in the place `after`, or the first ones.
+    fn locks_after(&self, after: Option<&LockPlace>) -> Vec<ListedLock> {
+        self.locks.tables().locks(after).take(AT_ONCE).collect()
+    }
+
+    /// The place of the lock with this ID. Goes through the list of all locks, and costs as much as
+    /// to list them.
+    fn place_of(&self, id: LockId) -> Option<LockPlace> {
+        let mut after = None;
+        loop {
+            let part = self.locks_after(after.as_ref());
+            let found = part.iter().find(|listed| self.lock_ids.of(&listed.place) == id);
+            if let Some(found) = found {
+                return Some(found.place.clone());
+            }
+            after = Some(last_of(&part)?.place.clone());
+        }
+    }
+
+    /// A lock as it is listed, if its owner's protocol has locks for operators.
+    fn list_lock(&self, listed: &ListedLock) -> Option<Lock> {
         let ListedLock { place, owner, offset, length, mode } = listed;
         let file = place.file;
         let unknown = || Object { key: hex::encode(file.object.as_bytes()), path: None };
@@ -38,9 +59,8 @@ impl Engine {
         };
         let waits = matches!(place.spot, LockSpot::Waiting(_));
         let (volume, exclusive) = (file.volume, *mode == Mode::Exclusive);
-        let (offset, length) = (*offset, *length);
-        let lock = Lock { volume, object, owner, offset, length, exclusive, waits };
-        Some((place.to_text(), lock))
+        let (id, offset, length) = (self.lock_ids.of(place).to_text(), *offset, *length);
+        Some(Lock { id, volume, object, owner, offset, length, exclusive, waits })
     }
 }
 
@@ -100,10 +120,28 @@ impl ClientState for Engine {
             None => None,
         };
         Some(gather(after, most, |after| {
-            let part: Vec<ListedLock> =
-                self.locks.tables().locks(after.as_ref()).take(AT_ONCE).collect();
-            let listed = part.iter().filter_map(|listed| self.list_lock(listed));
-            (listed.collect(), last_of(&part).map(|last| Some(last.place.clone())))
+            let part = self.locks_after(after.as_ref());
+            let keyed = |listed: &ListedLock| {
+                let lock = self.list_lock(listed)?;
+                Some((listed.place.to_text(), lock))
+            };
+            let listed = part.iter().filter_map(keyed).collect();
+            (listed, last_of(&part).map(|last| Some(last.place.clone())))
         }))
+    }
+
+    fn close_lock(&self, id: &str) -> Option<Lock> {
+        let place = self.place_of(LockId::from_text(id)?)?;
+        let mut grants = Vec::new();
+        let released = self.locks.tables().release_lock(&place, &mut grants);
+        tell(grants);
+        let ReleasedLock { lock, waiter } = released?;
+        if let Some(waiter) = waiter {
+            waiter.cancelled();
+        }
+        if let Some(nlm) = &self.nlm {
+            nlm.note_released();
+        }
+        self.list_lock(&lock)
     }
 }

@@ -9,6 +9,7 @@ mod histograms;
 #[cfg(test)]
 mod hostile;
 mod idle;
+mod lock_ids;
 mod mounts;
 mod opening;
 mod permit;
@@ -42,6 +43,7 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
 use crate::worker::{GateEntry, Message};
 use arc_swap::ArcSwap;
 use credits::{AHEAD, CreditLock, CreditStore, Credits};
+use lock_ids::LockIds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -113,6 +115,7 @@ pub(crate) struct Engine {
     pub(crate) credit_store: CreditStore,
     /// Silence after which a peer is asked whether it is still there.
     pub(crate) keepalive: Duration,
+    lock_ids: LockIds,
     verifier: [u8; 8],
     settings: StoreSettings,
     parked: Arc<ParkedTotal>,
@@ -139,6 +142,7 @@ impl Engine {
         // The seed is the same in the next process, which must recognize calls that are sent again.
         let seed = keys.derive("duplicate request cache");
         Self {
+            lock_ids: LockIds::new(&keys, verifier),
             clock,
             keys,
             counters: Counters::default(),
@@ -350,7 +354,7 @@ impl Engine {
     fn retire(&self, volume: &Arc<ServedVolume>) {
         self.locks.volume_gone(volume.id);
         if let Some(nlm) = &self.nlm {
-            nlm.volume_gone();
+            nlm.note_released();
         }
         volume.gate.set_share(None, self.clock.now());
         volume.gate.set_limits(Limits::of(BytesPerSecond(u64::MAX)), self.clock.now());

@@ -217,6 +217,20 @@ pub(crate) enum Waiter {
     Toy(toy::ToyWaiter),
 }
 
+impl Waiter {
+    /// Ends the wait of a request that is in the tables no more, as its client's own cancelling
+    /// does.
+    pub(crate) fn cancelled(self) {
+        match self {
+            // NLM has no message for it: a client that still waits asks again after a while.
+            Self::Nlm(waiter) => drop(waiter),
+            Self::Smb(waiter) => waiter.cancelled(),
+            #[cfg(test)]
+            Self::Toy(waiter) => drop(waiter),
+        }
+    }
+}
+
 /// Tells the clients that got these locks, each by its own protocol. Not while the tables are
 /// locked.
 pub(crate) fn tell(grants: Vec<Grant<Waiter>>) {

@@ -2,6 +2,8 @@
 
 use crate::bed::{Bed, Host, answer, run_alone};
 use crate::smb::Smb;
+use weir_control::plane::LockOwner;
+use weir_nfs::PROGRAM_NLM;
 use weir_nfs::client::{NlmTest, Reply};
 use weir_nfs::nlm::Status as Nlm;
 use weir_nfs::nlm::wire::{LockArgs, NetObj, Res as NlmRes, TestArgs, TestReply};
@@ -333,4 +335,54 @@ fn body_grace() {
     nfs.host.notify("one", 5);
     bed.wait_until_held(0);
     assert_eq!(smb.lock(file, (0, 10), EXCLUSIVE), Ok(()));
+}
+
+#[test]
+fn an_operator_closes_locks_of_clients_that_are_gone() {
+    run_alone("across::body_closed_by_hand");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_closed_by_hand() {
+    let bed = Bed::start();
+    let (mut nfs, mut smb) = (Nfs::new("127.0.0.2", "one"), Smb::connect("both"));
+    let file = smb.open(NAME, READ_WRITE, ShareAccess::all()).unwrap();
+    assert_eq!(nfs.lock(true), Nlm::GRANTED);
+    assert_eq!(smb.lock(file, (0, 10), EXCLUSIVE), Err(Smb2::LOCK_NOT_GRANTED));
+    let waiting = smb.send_lock(file, (0, 10), LockFlags::EXCLUSIVE);
+    smb.receive_interim(waiting);
+
+    // The wait is ended, and the lock of the other protocol stays.
+    let [held, request] = bed.lock_ids().try_into().unwrap();
+    assert!(bed.close_lock(&request).unwrap().waits);
+    assert_eq!(smb.receive(waiting).0.status, Smb2::CANCELLED);
+    assert_eq!(bed.close_lock(&request), None);
+    assert_eq!(bed.lock_ids().first(), Some(&held), "the same ID in the next list");
+
+    // The request that waits gets the lock, and later ones see the new owner.
+    let waiting = smb.send_lock(file, (0, 10), LockFlags::EXCLUSIVE);
+    smb.receive_interim(waiting);
+    let closed = bed.close_lock(&held).unwrap();
+    assert!(matches!(closed.owner, LockOwner::Nlm { process: Some(1), .. }), "{closed:?}");
+    assert_eq!((closed.offset, closed.length, closed.waits), (0, Some(10), false));
+    assert_eq!(smb.receive(waiting).0.status, Smb2::SUCCESS);
+    assert_eq!(nfs.lock(true), Nlm::DENIED);
+
+    // A lock of SMB goes to an NFS client that waits, which is called back.
+    assert_eq!(nfs.host.ask(&nfs.file, true, false), Nlm::BLOCKED);
+    let [held, _] = bed.lock_ids().try_into().unwrap();
+    assert!(matches!(bed.close_lock(&held).unwrap().owner, LockOwner::Smb { .. }));
+    let (call, from) = nfs.host.called(PROGRAM_NLM);
+    let granted: TestArgs<'_> = decode(&call.args).unwrap();
+    assert_eq!(granted.lock, nfs.host.about(&nfs.file));
+    let res = NlmRes { cookie: granted.cookie, status: Nlm::GRANTED };
+    answer(&nfs.host.program, &call, from, &res);
+    let unlocked = smb.lock(file, (0, 10), LockFlags::UNLOCK);
+    assert_eq!(unlocked, Err(Smb2::RANGE_NOT_LOCKED));
+
+    let [held] = bed.lock_ids().try_into().unwrap();
+    assert!(bed.close_lock(&held).is_some());
+    bed.wait_until_held(0);
+    nfs.unlock();
 }

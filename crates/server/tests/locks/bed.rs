@@ -12,7 +12,7 @@ use weir_catalog::{
 };
 use weir_control::ServerConfig;
 use weir_control::config::RpcbindMode;
-use weir_control::plane::LockOwner;
+use weir_control::plane::{Lock as Listed, LockOwner};
 use weir_core::Credentials;
 use weir_crypto::Provider;
 use weir_nfs::PROGRAM_RPCBIND;
@@ -120,6 +120,17 @@ impl Bed {
             after = Some(key);
         }
         listed
+    }
+
+    /// The IDs of all locks, in the order of the list.
+    pub(crate) fn lock_ids(&self) -> Vec<String> {
+        let locks = self.server.as_ref().unwrap().plane().locks(None, 100).unwrap();
+        locks.into_iter().map(|(_, lock)| lock.id).collect()
+    }
+
+    /// Closes a lock as an operator does.
+    pub(crate) fn close_lock(&self, id: &str) -> Option<Listed> {
+        self.server.as_ref().unwrap().plane().close_lock(id)
     }
 
     /// Waits for the number of locks: the test hangs, and so fails, if it never comes.

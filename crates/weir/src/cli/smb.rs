@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use weir_api::{FileLock, FileUse, Pages, SmbOpen, SmbSession};
 
-/// List and close the sessions and opens of SMB clients, and list locks.
+/// List and close the sessions, opens and locks of clients.
 #[derive(Subcommand)]
 pub(crate) enum SmbCommand {
     /// List the SMB sessions
@@ -24,8 +24,9 @@ pub(crate) enum SmbCommand {
     /// List the byte-range locks of SMB and NFS clients, and the requests that wait for one
     ///
     /// SMB clients are shown with user, address and open, NFS clients with name, address and
-    /// process. To release a lock of an SMB client, close its open. NFS clients name files by
-    /// handles, so for their locks the key of the file is shown instead of its path.
+    /// process. NFS clients name files by handles, so for their locks the key of the file is shown
+    /// instead of its path. LOCK is the ID for `weir smb close-lock`: it stays the same as long as
+    /// the lock exists and the server runs.
     Locks,
     /// End SMB sessions, and close their opens
     ///
@@ -49,6 +50,25 @@ close-session")]
         /// ID of the open
         #[arg(required = true, value_name = "ID")]
         opens: Vec<u64>,
+    },
+    /// Release byte-range locks of SMB and NFS clients, or cancel requests that wait for one
+    ///
+    /// Other clients can lock the range at once. The client that held the lock is not informed, and
+    /// may continue to use the range: close a lock only if its client is gone or its program hangs.
+    /// An SMB client gets an error when it unlocks the range. The locks of an NFS client that will
+    /// not return are otherwise kept until the server restarts.
+    ///
+    /// A request that waits is cancelled: an SMB client gets CANCELLED. An NFS client is not
+    /// informed, and asks again after a while (Linux: 30 seconds) if its program still waits.
+    #[command(after_long_help = "\
+Examples:
+  weir smb close-lock 5f0c6a1de93b47d2a8417b6c90e2f35d
+  weir smb locks --output json | jq -r '.[] | select(.client == \"192.0.2.7\" and \
+.protocol == \"nfs\").id' | xargs weir smb close-lock")]
+    CloseLock {
+        /// ID of the lock, from the list of locks
+        #[arg(required = true, value_name = "ID")]
+        locks: Vec<String>,
     },
 }
 
@@ -80,12 +100,12 @@ pub(crate) async fn run(global: &Global, command: &SmbCommand) -> Result<()> {
             list(output, client.smb_opens(), &header, open_row).await
         }
         SmbCommand::Locks => {
-            let header = ["volume", "path", "owner", "client", "range", "mode", "state"];
+            let header = ["lock", "volume", "path", "owner", "client", "range", "mode", "state"];
             list(output, client.locks(), &header, lock_row).await
         }
         SmbCommand::CloseSession { sessions } => {
             close_each(output, sessions, async |id| {
-                let closed = client.close_smb_session(id).await?;
+                let closed = client.close_smb_session(*id).await?;
                 let SmbSession { user, client, opens, .. } = &closed;
                 let done = format!("session {id} of {user} from {client} closed, {opens} open(s)");
                 report(output, &closed, &done)
@@ -94,10 +114,17 @@ pub(crate) async fn run(global: &Global, command: &SmbCommand) -> Result<()> {
         }
         SmbCommand::CloseOpen { opens } => {
             close_each(output, opens, async |id| {
-                let closed = client.close_smb_open(id).await?;
+                let closed = client.close_smb_open(*id).await?;
                 let place = place(closed.path.as_deref(), &closed.file);
                 let done = format!("open {id} of {place} in volume {} closed", closed.volume);
                 report(output, &closed, &done)
+            })
+            .await
+        }
+        SmbCommand::CloseLock { locks } => {
+            close_each(output, locks, async |id| {
+                let closed = client.close_lock(id).await?;
+                report(output, &closed, &lock_closed(&closed))
             })
             .await
         }
@@ -106,14 +133,14 @@ pub(crate) async fn run(global: &Global, command: &SmbCommand) -> Result<()> {
 
 /// Closes what has these IDs. A failure does not keep the others from being closed: it is printed,
 /// and the last one is that of the command.
-async fn close_each(
+async fn close_each<I>(
     output: Output,
-    ids: &[u64],
-    close: impl AsyncFn(u64) -> Result<()>,
+    ids: &[I],
+    close: impl AsyncFn(&I) -> Result<()>,
 ) -> Result<()> {
     let mut failed = Ok(());
     for id in ids {
-        if let Err(error) = close(*id).await
+        if let Err(error) = close(id).await
             && let Err(earlier) = std::mem::replace(&mut failed, Err(error))
         {
             print::failure(&earlier, output);
@@ -179,24 +206,44 @@ fn open_row(open: SmbOpen) -> Vec<String> {
 }
 
 fn lock_row(lock: FileLock) -> Vec<String> {
-    let owner = match (lock.open, lock.host) {
-        (Some(open), _) => format!("{}, open {open}", unless_known(lock.user)),
-        (None, Some(host)) => match lock.process {
-            Some(process) => format!("{host}, process {process}"),
-            None => host,
-        },
-        (None, None) => unless_known(None),
-    };
-    let length = lock.length.map_or_else(|| "to the end".to_owned(), |bytes| format!("+{bytes}"));
+    let (owner, range) = (owner(&lock), range(&lock));
     vec![
+        lock.id,
         lock.volume,
         place(lock.path.as_deref(), &lock.file),
         owner,
         unless_known(lock.client),
-        format!("{} {length}", lock.offset),
+        range,
         lock.mode.to_string(),
         if lock.waiting { "waiting" } else { "held" }.to_owned(),
     ]
+}
+
+/// A lock that was released, or a request that was cancelled, in words.
+fn lock_closed(lock: &FileLock) -> String {
+    let (kind, done) =
+        if lock.waiting { ("request for a lock", "cancelled") } else { ("lock", "released") };
+    let FileLock { id, volume, path, file, .. } = lock;
+    let (owner, range, place) = (owner(lock), range(lock), place(path.as_deref(), file));
+    format!("{kind} {id} of {owner}, on bytes {range} of {place} in volume {volume} {done}")
+}
+
+/// The owner of a lock in the words of its protocol.
+fn owner(lock: &FileLock) -> String {
+    match (lock.open, &lock.host) {
+        (Some(open), _) => format!("{}, open {open}", unless_known(lock.user.clone())),
+        (None, Some(host)) => match lock.process {
+            Some(process) => format!("{host}, process {process}"),
+            None => host.clone(),
+        },
+        (None, None) => unless_known(None),
+    }
+}
+
+/// The first byte of a lock and its length.
+fn range(lock: &FileLock) -> String {
+    let length = lock.length.map_or_else(|| "to the end".to_owned(), |bytes| format!("+{bytes}"));
+    format!("{} {length}", lock.offset)
 }
 
 /// The path of a file, or else its key.
@@ -232,6 +279,7 @@ mod tests {
 
     fn lock() -> FileLock {
         FileLock {
+            id: "5f0c".into(),
             volume: "home".into(),
             path: None,
             file: "81ff".into(),
@@ -253,6 +301,7 @@ mod tests {
     fn a_lock_is_shown_with_its_owner_in_the_words_of_its_protocol() {
         let row = lock_row(lock());
         let expected = [
+            "5f0c",
             "home",
             "(file 81ff)",
             "pc, process 77",
@@ -272,8 +321,15 @@ mod tests {
             waiting: true,
             ..lock()
         };
-        let expected = ["home", "a/b", "ann, open 9", "192.0.2.7", "5 +0", "shared", "waiting"];
+        let closed = "request for a lock 5f0c of ann, open 9, on bytes 5 +0 of a/b in volume home \
+                      cancelled";
+        assert_eq!(lock_closed(&smb), closed);
+        let expected =
+            ["5f0c", "home", "a/b", "ann, open 9", "192.0.2.7", "5 +0", "shared", "waiting"];
         assert_eq!(lock_row(smb), expected);
+        let closed = "lock 5f0c of pc, process 77, on bytes 5 to the end of (file 81ff) in volume \
+                      home released";
+        assert_eq!(lock_closed(&lock()), closed);
     }
 
     #[test]

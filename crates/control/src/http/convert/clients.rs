@@ -62,6 +62,7 @@ pub(in super::super) fn smb_open(snapshot: &Snapshot, open: &SmbOpen) -> weir_ap
 /// A lock for a response.
 pub(in super::super) fn file_lock(snapshot: &Snapshot, lock: &Lock) -> FileLock {
     let shown = FileLock {
+        id: lock.id.clone(),
         volume: name(snapshot, lock.volume),
         path: path(&lock.object),
         file: lock.object.key.clone(),

@@ -46,6 +46,10 @@ impl ClientState for FakePlane {
         let locks = lock(&self.clients).locks.clone().into_iter().enumerate();
         Some(locks.skip(first).take(most).map(|(key, lock)| (key.to_string(), lock)).collect())
     }
+
+    fn close_lock(&self, id: &str) -> Option<Lock> {
+        lock(&self.clients).locks.extract_if(.., |lock| lock.id == id).next()
+    }
 }
 
 fn session(id: u64, trees: Vec<Option<VolumeId>>) -> SmbSession {
@@ -82,8 +86,8 @@ fn open(id: u64, path: Option<&[u8]>) -> SmbOpen {
 
 fn held(owner: LockOwner) -> Lock {
     let object = Object { key: "8100".into(), path: None };
-    let (offset, length) = (5, Some(10));
-    Lock { volume: VolumeId(1), object, owner, offset, length, exclusive: true, waits: false }
+    let (id, volume, offset, length) = ("a1".to_owned(), VolumeId(1), 5, Some(10));
+    Lock { id, volume, object, owner, offset, length, exclusive: true, waits: false }
 }
 
 async fn with_clients() -> Running {
@@ -94,7 +98,10 @@ async fn with_clients() -> Running {
     *lock(&running.plane.clients) = Clients {
         sessions: vec![session(5, vec![None, Some(VolumeId(1))]), session(6, vec![])],
         opens: (1..=3).map(|id| open(id, (id > 1).then_some(&b"d/\xfff"[..]))).collect(),
-        locks: vec![held(nlm), Lock { length: None, waits: true, ..held(smb) }],
+        locks: vec![
+            held(nlm),
+            Lock { id: "b2".to_owned(), length: None, waits: true, ..held(smb) },
+        ],
     };
     running
 }
@@ -118,6 +125,7 @@ async fn sessions_opens_and_locks_are_listed_in_pages() {
     assert_eq!((&first[1].access[..], first[1].sharing.len()), (&[FileUse::Read][..], 3));
     let locks = client.locks().of(1).all().await.unwrap();
     let [nlm, smb] = &locks[..] else { panic!("{locks:?}") };
+    assert_eq!((nlm.id.as_str(), smb.id.as_str()), ("a1", "b2"));
     assert_eq!((nlm.protocol, nlm.process, nlm.length), (Protocol::Nfs, Some(77), Some(10)));
     assert_eq!((nlm.host.as_deref(), nlm.waiting), (Some("h\u{fffd}"), false));
     assert_eq!((smb.protocol, smb.open, smb.length), (Protocol::Smb, Some(9), None));
@@ -132,7 +140,7 @@ async fn sessions_opens_and_locks_are_listed_in_pages() {
 }
 
 #[tokio::test]
-async fn a_session_and_an_open_are_closed_once_and_it_is_recorded() {
+async fn a_session_an_open_and_locks_are_closed_once_and_it_is_recorded() {
     let running = with_clients().await;
     let client = &running.client;
     assert_eq!(client.close_smb_session(5).await.unwrap().user, "ann");
@@ -141,6 +149,12 @@ async fn a_session_and_an_open_are_closed_once_and_it_is_recorded() {
     assert_eq!((status, error.code.as_str()), (404, "no_such_session"));
     let (status, error) = refusal(client.close_smb_open(2).await);
     assert_eq!((status, error.code.as_str()), (404, "no_such_open"));
+    assert_eq!(client.close_lock("a1").await.unwrap().process, Some(77));
+    assert!(client.close_lock("b2").await.unwrap().waiting);
+    let (status, error) = refusal(client.close_lock("a1").await);
+    assert_eq!((status, error.code.as_str()), (404, "no_such_lock"));
+    assert_eq!(error.message, "there is no lock a1; it may have been closed");
+    assert_eq!(client.locks().all().await.unwrap(), []);
     let left = client.smb_sessions().all().await.unwrap();
     assert_eq!(left.iter().map(|one| one.id).collect::<Vec<_>>(), [6]);
     let records = client.audit(&AuditQuery::default()).await.unwrap().items;
@@ -153,6 +167,12 @@ async fn a_session_and_an_open_are_closed_once_and_it_is_recorded() {
         "session of ann from 192.0.2.7, 2 opens",
         "open of \"d/\u{fffd}f\" in volume v, by ann from 192.0.2.7",
     );
+    let (held, waiting) = (
+        "exclusive lock, on bytes 5 +10 of \"8100\" in volume v, by host \"h\u{fffd}\", process 77, \
+         from 192.0.2.7",
+        "exclusive lock that is waited for, on bytes 5 to the end of \"8100\" in volume v, by ann, open \
+         9, from 192.0.2.7",
+    );
     assert_eq!(
         closed,
         [
@@ -160,6 +180,9 @@ async fn a_session_and_an_open_are_closed_once_and_it_is_recorded() {
             (AuditEvent::Change, "/v1/smb/opens/2", Some(open)),
             (AuditEvent::Refused, "/v1/smb/sessions/5", None),
             (AuditEvent::Refused, "/v1/smb/opens/2", None),
+            (AuditEvent::Change, "/v1/locks/a1", Some(held)),
+            (AuditEvent::Change, "/v1/locks/b2", Some(waiting)),
+            (AuditEvent::Refused, "/v1/locks/a1", None),
         ]
     );
     running.stop().await;

@@ -88,8 +88,8 @@ impl SmbHost {
         Barrier::new(&self.volume.workers)
     }
 
-    /// Waits for a lock until it is held, the open is closed, the client cancels the request, or
-    /// the server stops.
+    /// Waits for a lock until it is held, the open is closed, the client or an operator cancels the
+    /// request, or the server stops.
     async fn wait_for(
         &self,
         open: OpenId,
@@ -104,7 +104,7 @@ impl SmbHost {
                 };
                 match self.change(open, 1, cancel).await? {
                     true => Waited::Cancelled,
-                    // The wait ended just before: by a grant or a close.
+                    // The wait ended just before: by a grant, an operator or a close.
                     false => waited.await,
                 }
             }

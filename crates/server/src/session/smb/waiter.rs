@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 pub(super) enum Waited {
     /// The lock is held.
     Granted,
-    /// The client cancelled the request, or the server stops.
+    /// The client or an operator cancelled the request, or the server stops.
     Cancelled,
     /// The open was closed, or the volume is gone.
     Over,
@@ -38,6 +38,11 @@ impl SmbWaiter {
     /// Tells the operation that it has the lock.
     pub(crate) fn granted(self) {
         self.end(Waited::Granted);
+    }
+
+    /// Ends the wait as a CANCEL of the client does.
+    pub(crate) fn cancelled(self) {
+        self.end(Waited::Cancelled);
     }
 
     fn end(&self, how: Waited) {

@@ -117,8 +117,8 @@ impl Nlm {
         }
     }
 
-    /// Takes note of the hosts whose last lock went with a volume.
-    pub(crate) fn volume_gone(&self) {
+    /// Takes note of the hosts whose last lock was released without a call of theirs.
+    pub(crate) fn note_released(&self) {
         self.state().settle();
     }
 
