@@ -123,7 +123,7 @@ pub struct VolumeLive {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OperationCount {
-    /// Protocol: `nfs3` or `nfsacl`.
+    /// Protocol: `nfs3`, `nfsacl` or `smb`.
     pub protocol: String,
     /// Name in the protocol's standard, such as `GETATTR`.
     pub operation: String,

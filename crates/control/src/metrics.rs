@@ -321,23 +321,29 @@ const POOL: &[Metric<PoolSums>] = &[
 
 /// Of the server.
 const SERVER: &[Metric<Totals>] = &[
-    metric(Gauge, "weir_connections", "Open NFS connections", |t| Whole(t.connections)),
-    metric(Counter, "weir_connections_accepted", "NFS connections accepted", |t| {
-        Whole(t.connections_accepted)
-    }),
+    metric(Gauge, "weir_connections", "Open connections of NFS and SMB clients", |t| Whole(t.connections)),
+    metric(
+        Counter,
+        "weir_connections_accepted",
+        "Connections of NFS and SMB clients accepted",
+        |t| Whole(t.connections_accepted),
+    ),
     metric(
         Counter,
         "weir_connections_refused",
-        "NFS connections refused because a limit was reached",
+        "Connections of NFS and SMB clients refused because a limit was reached",
         |t| Whole(t.connections_refused),
     ),
-    metric(Counter, "weir_connections_shed", "Idle NFS connections closed to admit others", |t| {
-        Whole(t.connections_shed)
-    }),
+    metric(
+        Counter,
+        "weir_connections_shed",
+        "Idle connections of NFS and SMB clients closed to admit others",
+        |t| Whole(t.connections_shed),
+    ),
     metric(
         Counter,
         "weir_connections_misbehaved",
-        "NFS connections closed because of protocol errors",
+        "Connections of NFS and SMB clients closed because of protocol errors",
         |t| Whole(t.connections_misbehaved),
     ),
     metric(Gauge, "weir_parked_bytes", "Memory held by waiting requests of all volumes", |t| {
@@ -352,7 +358,7 @@ const SERVER: &[Metric<Totals>] = &[
     metric(
         Counter,
         "weir_requests_refused",
-        "Requests answered with `try again later` because waiting requests held all the memory they may",
+        "Requests answered with NFS3ERR_JUKEBOX or STATUS_INSUFFICIENT_RESOURCES because waiting requests held all the memory they may",
         |t| Whole(t.requests_refused),
     ),
     metric(
