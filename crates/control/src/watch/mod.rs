@@ -146,7 +146,7 @@ impl Watch {
             findings: Vec::new(),
             advice: Vec::new(),
         };
-        words::explain(&mut why);
+        words::explain(&mut why, volume.protocols);
         why
     }
 

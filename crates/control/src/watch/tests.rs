@@ -4,7 +4,7 @@ use crate::plane::{
     ClientState, Lock, PlaneError, SmbOpen, SmbSession, Step, Top, TopChange, Totals,
     VolumeHistograms, VolumeLive,
 };
-use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
+use weir_catalog::{Catalog, Mode, NewPool, NewVolume, Protocols};
 use weir_core::{FsResult, Mono};
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{BytesPerSecond, Cost, Limits};
@@ -234,6 +234,25 @@ fn why_says_what_holds_a_volume_back() {
     assert_eq!(why.window.verdict, weir_api::Verdict::NotDemanded);
     assert_eq!(why.findings, ["The contract is not demanded: there were no requests."]);
     assert_eq!(why.window.limit_bytes_per_second, LIMIT);
+}
+
+#[test]
+fn clients_are_advised_in_the_terms_of_their_protocols() {
+    let mut world = World::new();
+    world.pass(60, LIMIT / 10);
+    let advice = |nfs, smb| {
+        let mut volume = world.home().clone();
+        volume.protocols = Protocols::new(nfs, smb).unwrap();
+        let why = world.watch.why(&world.snapshot, &world.plane, &volume);
+        assert_eq!(why.window.verdict, weir_api::Verdict::NotDemanded);
+        assert!(why.advice[0].contains("too few requests in flight"), "{:?}", why.advice);
+        why.advice[0].clone()
+    };
+    let [nfs, smb, both] = [advice(true, false), advice(false, true), advice(true, true)];
+    for option in ["rsize", "wsize", "nconnect"] {
+        assert!(nfs.contains(option) && both.contains(option) && !smb.contains(option), "{option}");
+    }
+    assert!(both.contains("over NFS"), "{both}");
 }
 
 #[test]

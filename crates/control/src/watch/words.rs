@@ -2,6 +2,7 @@
 
 use super::volume::Period;
 use weir_api::{Split, Why, Window};
+use weir_catalog::Protocols;
 use weir_core::units::Rate;
 use weir_qos::verdict::{
     Cause, Course, Judgement, REFERENCE_NANOS, REFERENCE_SPEED, Reason, Tally, Verdict,
@@ -141,8 +142,8 @@ fn where_time_went(course: &Course, cause: Cause) -> String {
     format!("after admission they spent {:.0} % of their time {place}", part(nanos, behind) * 100.0)
 }
 
-/// Adds the findings about a volume, and the advice, to `why`.
-pub(super) fn explain(why: &mut Why) {
+/// Adds the findings about a volume with these `protocols`, and the advice, to `why`.
+pub(super) fn explain(why: &mut Why, protocols: Protocols) {
     let window = &why.window;
     let mut findings = vec![headline(window)];
     findings.extend(mean_time(&window.split));
@@ -158,7 +159,7 @@ pub(super) fn explain(why: &mut Why) {
             hour.kept, hour.not_demanded, hour.broken
         ));
     }
-    why.advice = advice(why);
+    why.advice = advice(why, protocols);
     why.findings = findings;
 }
 
@@ -213,7 +214,7 @@ fn time(nanos: u64) -> String {
     }
 }
 
-fn advice(why: &Why) -> Vec<String> {
+fn advice(why: &Why, protocols: Protocols) -> Vec<String> {
     let (name, window) = (&why.volume, &why.window);
     let split = &window.split;
     let behind = [
@@ -239,9 +240,7 @@ fn advice(why: &Why) -> Vec<String> {
         (weir_api::Verdict::NotDemanded, _) if at_the_gate && window.waited < 0.01 => vec![format!(
             "The volume is limited by the ceilings of its files. To get more: increase them (`weir volume set {name} --max-file-throughput`, `--max-file-iops`), or spread the load over more files."
         )],
-        (weir_api::Verdict::NotDemanded, _) => vec![
-            "The clients have too few requests in flight to reach the contract: use more processes, deeper queues, larger requests (`rsize`, `wsize`) or more connections (`nconnect`).".to_owned(),
-        ],
+        (weir_api::Verdict::NotDemanded, _) => vec![more_in_flight(protocols)],
         (_, Some(weir_api::Cause::Network)) => vec![
             "Replies wait for the clients to accept them: check the network, and the load of the client machines.".to_owned(),
         ],
@@ -252,6 +251,22 @@ fn advice(why: &Why) -> Vec<String> {
             format!("The disk or the file system of pool {} is slow: check it with `iostat -x 1`, and check what else uses it. `weir top` shows other volumes.", why.pool),
         ],
     }
+}
+
+/// The advice for clients that could send more at the same time, in the terms of their protocols.
+fn more_in_flight(protocols: Protocols) -> String {
+    let ways = match (protocols.nfs(), protocols.smb()) {
+        (true, false) => {
+            "deeper queues, larger requests (`rsize`, `wsize`) or more connections (`nconnect`)"
+        }
+        (false, _) => "deeper queues or larger requests",
+        (true, true) => {
+            "deeper queues or larger requests, and over NFS more connections (`nconnect`, `rsize`, `wsize`)"
+        }
+    };
+    format!(
+        "The clients have too few requests in flight to reach the contract: use more processes, {ways}."
+    )
 }
 
 fn per_second(amount: u64, nanos: u64) -> u64 {

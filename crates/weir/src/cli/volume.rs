@@ -338,13 +338,11 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         return print::json(&volume);
     }
     let limit = limit(&volume);
-    let mut fields = vec![
-        ("name", volume.name),
-        ("pool", volume.pool),
-        ("export", volume.export_path),
-        ("quota", Bytes(volume.quota_bytes).to_string()),
-        ("limit", limit),
-    ];
+    let [over_nfs, over_smb] =
+        [Protocol::Nfs, Protocol::Smb].map(|one| volume.sharing.protocols.contains(&one));
+    let mut fields = vec![("name", volume.name), ("pool", volume.pool)];
+    fields.extend(over_nfs.then_some(("export", volume.export_path)));
+    fields.extend([("quota", Bytes(volume.quota_bytes).to_string()), ("limit", limit)]);
     fields.extend(terms(&volume.terms));
     fields.extend(shared(&volume.sharing));
     fields.extend(volume.top.as_ref().map(|top| ("top directory", ownership::described(top))));
@@ -366,9 +364,11 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         fields.push(("burst credits", format!("{left} of {most}")));
     }
     print::fields(&fields)?;
-    print::line("")?;
-    export::print_rules(&volume.exports)?;
-    if volume.sharing.protocols.contains(&Protocol::Smb) {
+    if over_nfs {
+        print::line("")?;
+        export::print_rules(&volume.exports)?;
+    }
+    if over_smb {
         print::line("")?;
         share::print_rules(&volume.share_rules)?;
     }

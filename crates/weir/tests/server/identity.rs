@@ -247,5 +247,10 @@ fn an_operator_shares_a_volume() {
     let only = [&["volume", "create", "win", "--protocols", "smb"][..], &contract].concat();
     let made = server.weir(&only);
     assert!(!made.contains("mount"), "{made}");
+    let shown_of = |name: &str, start: &str| shown(name).iter().any(|row| row.starts_with(start));
     assert!(shown("win").contains(&"protocols smb".to_owned()));
+    assert!(shown("home").contains(&"export /home".to_owned()));
+    for row in ["export ", "network access squash"] {
+        assert!(shown_of("home", row) && !shown_of("win", row), "{row}: {:?}", shown("win"));
+    }
 }
