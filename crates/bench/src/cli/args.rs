@@ -65,7 +65,7 @@ pub struct LoadArgs {
     /// Stability level requested for writes.
     #[arg(long, value_enum, default_value_t = StabilityArg::Unstable, help_heading = "Load")]
     pub stability: StabilityArg,
-    /// Send a COMMIT of the file after this many writes of a job.
+    /// Send a COMMIT (over SMB a FLUSH) of the file after this many writes of a job.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "Load")]
     pub commit_every: Option<u32>,
@@ -118,7 +118,7 @@ pub struct LoadArgs {
     /// User, group and addresses of the client.
     #[command(flatten)]
     pub who: WhoArgs,
-    /// Number of worker threads of the NFS engine.
+    /// Number of worker threads (for NFS and SMB; a path uses a thread for each request in flight).
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
     pub threads: u32,
     /// Open files with O_DIRECT (for a path).

@@ -41,6 +41,9 @@ Examples:
     weir bench nfs://127.0.0.1:2049/vol --rw randwrite --layout-block 4KiB --keep
     weir bench nfs://127.0.0.1:2049/vol --rw randrw --reuse
 
+  An SMB share with encryption; the password is the value of WEIR_SMB_PASSWORD:
+    weir bench smb://alice@127.0.0.1/vol --smb-security seal --rw randwrite --bs 8KiB --jobs 4
+
   A mounted path without the client's cache, and the result as JSON:
     weir bench /mnt/vol --rw read --bs 1MiB --direct --output json
 
@@ -54,9 +57,10 @@ load was applied.";
 
 /// Benchmark a NAS: apply a load, and report throughput, latency and errors
 ///
-/// The target is an NFSv3 export, accessed from user space without a mount and without privileges,
-/// or a directory of a mounted file system. The files are created in a separate directory, written
-/// before the measurement, and removed afterwards.
+/// The target is an NFSv3 export (nfs://HOST/EXPORT) or an SMB 3.1.1 share (smb://USER@HOST/SHARE),
+/// accessed from user space without a mount and without privileges, or a directory of a mounted file
+/// system. The files are created in a separate directory, written before the measurement, and removed
+/// afterwards.
 ///
 /// Without a subcommand, one load described by the options is applied. The subcommands run
 /// published tests and loads written for fio, Vdbench and diskspd, search for limits, and compare

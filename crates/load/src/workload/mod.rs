@@ -362,7 +362,7 @@ pub struct Workload {
     pub keep: bool,
     /// Directory for the files, a name below the export or path.
     pub directory: String,
-    /// Worker threads of the NFS engine.
+    /// Worker threads of the engines of NFS and SMB.
     pub threads: u32,
     /// The path engine opens files with `O_DIRECT`.
     pub direct: bool,
@@ -405,7 +405,7 @@ pub struct Workload {
     /// included.
     pub verify_reads: bool,
     /// The path engine drops the files from the page cache when it opens them for the load. The
-    /// NFS engine has no cache.
+    /// engines of NFS and SMB have no cache.
     pub invalidate: bool,
     /// Hosts that take part; all of them if empty.
     pub hosts: Vec<String>,

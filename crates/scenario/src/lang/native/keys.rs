@@ -250,7 +250,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("verify-reads", "verify data that is read during the run", put!(verify_reads, truth)),
     key("direct", "open files with `O_DIRECT` (for a path)", put!(direct, truth)),
     key("invalidate", "drop files from the page cache first (for a path)", put!(invalidate, truth)),
-    key("threads", "number of worker threads of the NFS engine", put!(threads, count)),
+    key("threads", "number of worker threads (for NFS and SMB)", put!(threads, count)),
     key(
         "seed",
         "seed of the random sequences; the same seed accesses the same blocks",
