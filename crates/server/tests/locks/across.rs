@@ -3,7 +3,6 @@
 use crate::bed::{Bed, Host, answer, run_alone};
 use crate::smb::Smb;
 use weir_control::plane::LockOwner;
-use weir_nfs::PROGRAM_NLM;
 use weir_nfs::client::{NlmTest, Reply};
 use weir_nfs::nlm::Status as Nlm;
 use weir_nfs::nlm::wire::{LockArgs, NetObj, Res as NlmRes, TestArgs, TestReply};

@@ -75,8 +75,8 @@ mod tests {
         AccessMask, Command, CreateOptions, FileId, InfoType, Payload, SecurityInformation,
         SetInfoRequest,
     };
-    use weir_core::FsError;
     use weir_core::testing::block_on;
+    use weir_core::{Credentials, FsError, SetAttr};
     use weir_state::{Sharing, Span};
 
     fn of(file: FileId, offset: u64, bytes: &[u8]) -> WriteRequest<'_> {
@@ -102,6 +102,16 @@ mod tests {
         let ann = server.session(7);
         let id = ann.open("f", AccessMask::WRITE_DATA);
         (ann, id)
+    }
+
+    #[test]
+    fn an_open_keeps_its_right_to_write_whatever_the_mode_becomes() {
+        let (ann, id) = opened(b"0123");
+        let (file, _) = ann.server.object("f");
+        let taken_away = SetAttr { mode: Some(0), uid: Some(8), ..SetAttr::default() };
+        block_on(ann.server.store.set_attr(&file, &taken_away, None, &Credentials::ROOT)).unwrap();
+        assert_eq!(send(&ann, of(id, 0, b"ab")).status(), Status::SUCCESS);
+        assert_eq!(ann.server.content("f"), b"ab23");
     }
 
     #[test]
