@@ -118,7 +118,7 @@ pub struct LoadArgs {
     /// User, group and addresses of the client.
     #[command(flatten)]
     pub who: WhoArgs,
-    /// Number of worker threads (for NFS and SMB; a path uses a thread for each request in flight).
+    /// Number of worker threads (for NFS and SMB; a path has a thread for each request in flight).
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
     pub threads: u32,
     /// Open files with O_DIRECT (for a path).

@@ -63,7 +63,7 @@ pub struct FitArgs {
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = client_delay,
           help_heading = "Load")]
     pub client_delay: Vec<u64>,
-    /// Number of worker threads (for NFS and SMB; a path uses a thread for each request in flight).
+    /// Number of worker threads (for NFS and SMB; a path has a thread for each request in flight).
     #[arg(long, value_name = "N", help_heading = "Load",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: Option<u32>,

@@ -58,9 +58,9 @@ load was applied.";
 /// Benchmark a NAS: apply a load, and report throughput, latency and errors
 ///
 /// The target is an NFSv3 export (nfs://HOST/EXPORT) or an SMB 3.1.1 share (smb://USER@HOST/SHARE),
-/// accessed from user space without a mount and without privileges, or a directory of a mounted file
-/// system. The files are created in a separate directory, written before the measurement, and removed
-/// afterwards.
+/// accessed from user space without a mount and without privileges, or a directory of a mounted
+/// file system. The files are created in a separate directory, written before the measurement, and
+/// removed afterwards.
 ///
 /// Without a subcommand, one load described by the options is applied. The subcommands run
 /// published tests and loads written for fio, Vdbench and diskspd, search for limits, and compare
