@@ -321,7 +321,9 @@ const POOL: &[Metric<PoolSums>] = &[
 
 /// Of the server.
 const SERVER: &[Metric<Totals>] = &[
-    metric(Gauge, "weir_connections", "Open connections of NFS and SMB clients", |t| Whole(t.connections)),
+    metric(Gauge, "weir_connections", "Open connections of NFS and SMB clients", |t| {
+        Whole(t.connections)
+    }),
     metric(
         Counter,
         "weir_connections_accepted",
