@@ -35,7 +35,10 @@ tests_of() {
     shift
     case $half in
     cases) files=("$here/smbprotocol/cases.py") ;;
-    hostile) files=("$here/smbprotocol/"{logins,beginnings,messages,ids,files}.py) ;;
+    hostile)
+        files=("$here/smbprotocol/logins.py" "$here/smbprotocol/beginnings.py" "$here/smbprotocol/messages.py"
+            "$here/smbprotocol/ids.py" "$here/smbprotocol/files.py")
+        ;;
     offered) files=("$here/smbprotocol/offered.py") ;;
     esac
     for name; do ! grep -qx "def $name(server):" "${files[@]}" || echo "$name"; done

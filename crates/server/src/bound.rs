@@ -5,7 +5,6 @@ use crate::acceptor::Listener;
 use crate::error::ServeError;
 use crate::limits::LISTEN_BACKLOG;
 use crate::session::Protocol;
-use crate::session::rpc::rpcbind::{Portmap, Services, portmapper_addresses};
 use crate::session::rpc::udp::Sockets;
 use crate::sync::Arc;
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -13,6 +12,7 @@ use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpListener};
 use weir_catalog::Catalog;
 use weir_control::config::{RpcbindMode, ServerConfig};
+use weir_rpcbind::{Portmap, Services, portmapper_addresses};
 
 /// Descriptors for all but connections and objects: listeners, the catalogue, the API.
 const DESCRIPTORS_OTHER: usize = 1024;

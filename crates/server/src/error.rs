@@ -1,10 +1,10 @@
 //! The errors with which the server ends. Not here: those of single requests.
 
-use crate::session::rpc::rpcbind::RegisterError;
 use std::net::SocketAddr;
 use weir_catalog::CatalogError;
 use weir_control::http::BindError;
 use weir_process::ConfineError;
+use weir_rpcbind::RegisterError;
 
 /// Why the server can't start, or ended badly.
 #[derive(Debug, thiserror::Error)]

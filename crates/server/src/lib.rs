@@ -27,5 +27,4 @@ mod worker;
 pub use check::check;
 pub use error::ServeError;
 pub use serve::{Server, serve};
-pub use session::rpc::rpcbind;
 pub use weir_process::ConfineError;

@@ -14,7 +14,6 @@ use crate::inbox::Inbox;
 use crate::locks::LockDoor;
 use crate::session::Locks;
 use crate::session::rpc::nlm::{Life, LockThread, Nlm};
-use crate::session::rpc::rpcbind::{Portmap, Registration};
 use crate::session::rpc::udp::Sockets;
 use crate::session::smb::SmbServer;
 use crate::stop::Stop;
@@ -32,6 +31,7 @@ use weir_control::http::{self, ControlState, Listens};
 use weir_control::plane::{Plane, PlaneError};
 use weir_core::HandleKey;
 use weir_process::{GroupDirectory, ServiceManager, confine};
+use weir_rpcbind::{Portmap, Registration};
 
 /// Serves until SIGTERM or SIGINT, then stops gracefully. A second of them ends at once.
 ///

@@ -78,8 +78,8 @@ impl ExactRanges {
         true
     }
 
-    /// Takes the lock in this mode on exactly `span` from `owner`; gives the number of times that it
-    /// was held.
+    /// Takes the lock in this mode on exactly `span` from `owner`; gives the number of times that
+    /// it was held.
     pub(crate) fn remove_every(&mut self, owner: &Owner, span: Span, mode: Mode) -> usize {
         let Some(times) = self.held.remove(&(owner.clone(), span, mode)) else { return 0 };
         self.len -= times;

@@ -1,5 +1,5 @@
-//! The entries of the list of all locks, with their places, also as text for readers that resume the
-//! list there. Not here: the list.
+//! The entries of the list of all locks, with their places, also as text for readers that resume
+//! the list there. Not here: the list.
 
 use crate::file::File;
 use crate::owner::{Client, OpenId, Owner, Protocol};
@@ -44,7 +44,8 @@ pub struct ListedLock {
     pub mode: Mode,
 }
 
-/// A lock that was released, or a request whose wait was ended ([`Tables::release_lock`](crate::Tables::release_lock)).
+/// A lock that was released, or a request whose wait was ended
+/// ([`Tables::release_lock`](crate::Tables::release_lock)).
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReleasedLock<W> {
     /// The lock or the request, as it was.

@@ -134,8 +134,8 @@ async fn listed<I: 'static, T: Send + 'static>(
     blocking(state, list).await
 }
 
-/// Closes the session or open whose ID is `id`, and gives it as it was before. `kind` is the code of
-/// the failure and the noun of its message if there is none.
+/// Closes the session or open whose ID is `id`, and gives it as it was before. `kind` is the code
+/// of the failure and the noun of its message if there is none.
 async fn closed<I: 'static, T: Send + 'static>(
     state: &ControlState,
     id: String,

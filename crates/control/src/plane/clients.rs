@@ -153,6 +153,7 @@ pub trait ClientState {
 
     /// Releases a lock of a client of any protocol, however many times it is held, or ends the wait
     /// of a request for one as if its client had cancelled it. NFS clients are not informed. Gives
-    /// the lock as it was; `None` if there is none with this ID. Costs as much as to list all locks.
+    /// the lock as it was; `None` if there is none with this ID. Costs as much as to list all
+    /// locks.
     fn close_lock(&self, id: &str) -> Option<Lock>;
 }

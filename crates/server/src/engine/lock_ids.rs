@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn an_id_names_one_place_in_one_process() {
-        let keys = HandleKey::new([1; 16]);
+        let keys = HandleKey::new(&[1; 16]);
         let (ids, next) = (LockIds::new(&keys, [2; 8]), LockIds::new(&keys, [3; 8]));
         let id = ids.of(&place(1));
         assert_eq!(LockId::from_text(&id.to_text()), Some(id));

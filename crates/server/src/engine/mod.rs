@@ -36,7 +36,6 @@ use crate::clock::SystemClock;
 use crate::inbox::Inbox;
 use crate::session::rpc::drc::Clients;
 use crate::session::rpc::nlm::Nlm;
-use crate::session::rpc::rpcbind::Portmap;
 use crate::session::smb::SmbServer;
 use crate::session::{Locks, Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
@@ -57,6 +56,7 @@ use weir_gate::{ParkedTotal, PoolGate};
 use weir_process::GroupDirectory;
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};
+use weir_rpcbind::Portmap;
 use weir_store::{StoreControl, VolumeStore};
 
 /// The settings with which volumes are opened, the same for all.

@@ -11,7 +11,6 @@ mod mandatory;
 mod mount;
 pub(crate) mod nlm;
 mod rights;
-pub mod rpcbind;
 pub(crate) mod udp;
 mod view;
 

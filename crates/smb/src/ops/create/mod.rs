@@ -26,7 +26,7 @@ use crate::host::{Host, ObjectOf};
 use crate::limits::CREATE_TRIES_MAX;
 use crate::open::{FileMode, Open, OpenState, Place};
 use crate::wire::{
-    AccessMask, CreateAction, CreateDisposition, CreateOptions, CreateRequest, CreateResponse,
+    AccessMask, CreateAction, CreateDisposition, CreateRequest, CreateResponse,
     CreateResponseFlags, FileId, OplockLevel, Status,
 };
 use alloc::vec::Vec;

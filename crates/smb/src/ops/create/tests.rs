@@ -712,7 +712,7 @@ fn a_file_that_its_volume_cannot_hold_is_neither_made_nor_emptied() {
         }
         assert_eq!(server.opens(), 0);
     }
-    // What is only opened gets no storage, and neither do directories.
+    // A file that is only opened gets no storage, and neither does a directory.
     close_it(&ann, sized(Open, 1 << 60).opens(&ann, "f").file);
     let directory = sized(Create, 1 << 60).options(CreateOptions::DIRECTORY_FILE);
     close_it(&ann, directory.opens(&ann, "d").file);

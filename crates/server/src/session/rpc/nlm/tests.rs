@@ -262,7 +262,7 @@ fn a_volume_that_is_gone_takes_no_locks() {
     let mut world = World::new();
     world.lock_first(1, 1);
     world.nlm.locks.volume_gone(VOLUME);
-    world.nlm.volume_gone();
+    world.nlm.note_released();
     assert_eq!(world.held(), 0);
     assert_eq!(world.lock(1, 1, false).poll(), Some(Status::STALE_FH));
     world.service.tidy();

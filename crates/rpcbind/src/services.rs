@@ -27,25 +27,25 @@ const PORTMAPPER: [Service; 3] = [
 
 /// Our programs at the addresses that NFS is served on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Services {
+pub struct Services {
     addresses: Vec<SocketAddr>,
 }
 
 impl Services {
     /// Of a server that listens on `nfs`. A portmapper names one port for each family of addresses:
     /// where several are listened on, the first is named.
-    pub(crate) fn new(nfs: &[SocketAddr]) -> Self {
+    pub fn new(nfs: &[SocketAddr]) -> Self {
         Self { addresses: [true, false].iter().filter_map(|four| one_of(nfs, *four)).collect() }
     }
 
     /// The registrations to make with a portmapper.
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<Entry> {
         let at = |address: &SocketAddr| entries(*address, &PROGRAMS);
         self.addresses.iter().flat_map(at).collect()
     }
 
     /// The registrations of our own portmapper, with itself.
-    pub(crate) fn with_portmapper(&self) -> Vec<Entry> {
+    pub fn with_portmapper(&self) -> Vec<Entry> {
         let at = |address: &SocketAddr| {
             let own = SocketAddr::new(address.ip(), rpcbind::PORT);
             [entries(*address, &PROGRAMS), entries(own, &PORTMAPPER)].concat()
@@ -82,7 +82,7 @@ fn one_of(nfs: &[SocketAddr], four: bool) -> Option<SocketAddr> {
 }
 
 /// The addresses of our own portmapper: every address that NFS listens on.
-pub(crate) fn portmapper_addresses(nfs: &[SocketAddr]) -> Vec<SocketAddr> {
+pub fn portmapper_addresses(nfs: &[SocketAddr]) -> Vec<SocketAddr> {
     let addresses: BTreeMap<IpAddr, SocketAddr> =
         nfs.iter().map(|nfs| (nfs.ip(), SocketAddr::new(nfs.ip(), rpcbind::PORT))).collect();
     addresses.into_values().collect()

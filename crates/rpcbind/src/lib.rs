@@ -1,12 +1,16 @@
-//! The way in which clients find our services: our own portmapper on port 111, or registrations
-//! with the one that runs on this machine.
+//! The way in which clients find the server's RPC programs (RFC 1833): its own portmapper on port
+//! 111 ([`Portmap`]), or registrations with the rpcbind of this machine ([`Registration`]).
+//!
+//! Not here: the rules of the protocol and its wire types (`weir_nfs::rpcbind`), and the sockets on
+//! which the portmapper is called.
+#![forbid(unsafe_code)]
 
 mod register;
 mod services;
+mod sync;
 
-pub use register::RegisterError;
-pub(crate) use register::Registration;
-pub(crate) use services::{Services, portmapper_addresses};
+pub use register::{RegisterError, Registration};
+pub use services::{Services, portmapper_addresses};
 
 use crate::sync::{Mutex, lock};
 use std::net::{IpAddr, SocketAddr};
@@ -18,13 +22,13 @@ const PORT_RESERVED_MAX: u16 = 1024;
 
 /// The built-in portmapper, if it is configured.
 #[derive(Debug, Default)]
-pub(crate) struct Portmap {
+pub struct Portmap {
     registry: Option<Mutex<Registry>>,
 }
 
 impl Portmap {
     /// A portmapper that has `services` and itself registered.
-    pub(crate) fn new(services: &Services) -> Self {
+    pub fn new(services: &Services) -> Self {
         Self { registry: Some(Mutex::new(Registry::new(services.with_portmapper()))) }
     }
 
@@ -32,7 +36,7 @@ impl Portmap {
     /// Without a portmapper of ours the program is unavailable.
     ///
     /// Like other portmappers, it lets privileged programs of this machine register theirs.
-    pub(crate) fn serve(
+    pub fn serve(
         &self,
         call: &Call,
         from: SocketAddr,

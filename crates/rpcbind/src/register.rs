@@ -77,7 +77,7 @@ pub enum RegisterError {
 
 /// Registrations that were made; they are taken back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Registration {
+pub struct Registration {
     entries: Vec<Entry>,
 }
 
@@ -86,7 +86,7 @@ impl Registration {
     ///
     /// # Errors
     /// [`RegisterError`]; nothing stays registered.
-    pub(crate) fn make(entries: Vec<Entry>) -> Result<Self, RegisterError> {
+    pub fn make(entries: Vec<Entry>) -> Result<Self, RegisterError> {
         let mut rpcbind = Conversation::begin().map_err(RegisterError::Absent)?;
         let known = rpcbind.registered()?;
         for entry in &entries {
