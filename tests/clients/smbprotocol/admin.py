@@ -150,21 +150,21 @@ def locks_on(path):
 
 def closes_locks(server):
     """A closed lock is free at once for another client, and a request that waits can be cancelled by hand."""
-    with Client(server) as first, Client(server, server.other) as second:
+    with Client(server) as first, Client(server) as second:
         one, two = first.open("locked-by-hand"), second.open("locked-by-hand", disposition=OPEN)
         one.lock(locks((0, 10, SHARED | AT_ONCE), (0, 10, SHARED | AT_ONCE), (50, 10, EXCLUSIVE | AT_ONCE)))
         request = wait_for_lock(second, two)
         shared, other, waiting = locks_on("locked-by-hand")
         same((shared["mode"], other["offset"], waiting["waiting"]), ("shared", 50, True))
-        same(weir("smb", "close-lock", waiting["id"])["user"], server.other)
+        same(weir("smb", "close-lock", waiting["id"])["session"], second.session.session_id)
         fails(CANCELLED, second.connection.receive, request, timeout=30)
         fails_by_hand("close-lock", waiting["id"])
         request = wait_for_lock(second, two)
-        same(weir("smb", "close-lock", shared["id"])["user"], server.user)
+        same(weir("smb", "close-lock", shared["id"])["session"], first.session.session_id)
         second.connection.receive(request, timeout=30)
         fails_by_hand("close-lock", shared["id"])
         held = sorted(locks_on("locked-by-hand"), key=lambda lock: lock["offset"])
-        same([lock["user"] for lock in held], [server.other, server.user])
+        same([lock["session"] for lock in held], [second.session.session_id, first.session.session_id])
         same(held[1], other)
         same(two.write(b"x", 0), 1)
         fails(LOCK_CONFLICT, two.write, b"x", 50)
@@ -216,8 +216,8 @@ def records_what_was_closed(server):
     assert "closed-by-hand" in closed[0]["note"] and server.user in closed[0]["note"], closed[0]
     closed = [record for record in records() if record.get("route", "").startswith("/v1/locks/")]
     same([record["event"] for record in closed], ["change", "refused", "change", "refused"])
-    for record, user in [(closed[0], server.other), (closed[2], server.user)]:
-        for word in ["locked-by-hand", "volume work", user, "bytes 0 +10"]:
+    for record, kind in [(closed[0], "exclusive lock that is waited for"), (closed[2], "shared lock")]:
+        for word in [kind, "locked-by-hand", "volume work", server.user, "bytes 0 +10"]:
             assert word in record["note"], record
 
 

@@ -184,7 +184,7 @@ enum Command {
     /// Create, show and delete groups of users, and change their members
     #[command(subcommand)]
     Group(group::GroupCommand),
-    /// List and close sessions and opens of SMB clients, and list locks
+    /// List and close the sessions, opens and locks of clients
     #[command(subcommand)]
     Smb(smb::SmbCommand),
     /// Back up, restore and check the catalogue: pools, volumes, contracts, rules and users
