@@ -13,7 +13,7 @@ pub(crate) use std::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
 };
-pub(crate) use tokio::sync::{mpsc, oneshot};
+pub(crate) use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, mpsc, oneshot};
 
 use std::sync::TryLockError;
 

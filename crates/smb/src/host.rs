@@ -4,7 +4,7 @@
 //! Operations are generic over a [`Host`], so that they run in tests over a store in memory. Not
 //! here: sockets, clocks, threads and contracts, which only the server has.
 
-use crate::open::{Open, OpenState, Place, Renamed};
+use crate::open::{Ending, Open, OpenState, Place, Renamed};
 use crate::security::Identities;
 use crate::wire::{AccessMask, FileId, Status};
 use alloc::string::String;
@@ -56,16 +56,27 @@ pub trait Volume {
     /// The store of the volume.
     fn store(&self) -> &Self::Store;
 
+    /// The lock of the names of a file, until this is dropped.
+    type NamesLock<'a>
+    where
+        Self: 'a;
+
+    /// Locks the names of the file `key` against renames and deletions of other requests over SMB.
+    /// A request locks the names of one file at a time.
+    fn lock_names(&self, key: &ObjectKey) -> impl Future<Output = Self::NamesLock<'_>>;
+
     /// Closes an open of the file `key` in the tables, with its locks. Requests that waited for
-    /// locks of this open end. If it is the last open of a file that is to be deleted, gives the
-    /// name to remove instead: the open lasts until [`Volume::close`], and no client can open the
-    /// file. `place` is the name by which the open was made. See [`Deletes`](crate::open::Deletes).
+    /// locks of this open end. If it is the last open of a file that is to be deleted, it lasts
+    /// until [`Volume::close`] instead, and no client can open the file; with `names_locked`, by
+    /// [`Volume::lock_names`], this gives the name to remove. `place` gives the name by which the
+    /// open was made, and must lock nothing but the open. See [`Deletes`](crate::open::Deletes).
     fn begin_close(
         &self,
         open: OpenId,
         key: &ObjectKey,
-        place: Option<&Place<ObjectOf<Self>>>,
-    ) -> impl Future<Output = Option<Place<ObjectOf<Self>>>>;
+        place: impl Fn() -> Option<Place<ObjectOf<Self>>>,
+        names_locked: bool,
+    ) -> impl Future<Output = Ending<ObjectOf<Self>>>;
 
     /// Closes an open in the tables, with its locks, and deletes nothing.
     fn close(&self, open: OpenId) -> impl Future<Output = ()>;
@@ -108,7 +119,8 @@ pub trait Host: Volume {
         state: OpenState<ObjectOf<Self>>,
     ) -> Option<Self::Open>;
 
-    /// Takes an open out of the session. `None` if another request did.
+    /// Takes an open out of the session, so that no other request finds it. Renames reach it until
+    /// it is closed. `None` if another request did.
     fn take(&self, id: FileId) -> Option<Self::Open>;
 
     /// Looks at, or changes, the part of an open that changes. Must not be nested.
@@ -122,8 +134,9 @@ pub trait Host: Volume {
     /// open that is kept while this number changes may have a name that is not its file's any more.
     fn renames(&self) -> u64;
 
-    /// Counts a rename of the file of `open`, and applies it to the opens of the file in all
-    /// sessions, and to `open` also if it is in none any more.
+    /// Counts a rename of the file of `open`, and applies it to `open`, to all other opens of the
+    /// file in all sessions, and to the name by which the file is to be deleted. The caller has the
+    /// names of the file locked since before the rename.
     fn apply_rename(
         &self,
         open: &Self::Open,

@@ -134,17 +134,19 @@ impl<O: Clone> Renamed<'_, O> {
         state: &mut OpenState<O>,
         has_room: impl FnOnce(usize) -> bool,
     ) {
-        let Self { from, to, path } = *self;
-        let by_it = |place: &Place<O>| {
-            place.name == from.name && store.key(&place.dir) == store.key(&from.dir)
-        };
-        if !state.place.as_ref().is_some_and(by_it) {
+        let Some(place) = state.place.as_mut().filter(|place| self.is_of(store, place)) else {
             return;
+        };
+        *place = self.to.clone();
+        if has_room(self.path.len()) {
+            state.path = self.path.into();
         }
-        state.place = Some(to.clone());
-        if has_room(path.len()) {
-            state.path = path.into();
-        }
+    }
+
+    /// Is `place` the old name?
+    fn is_of<S: Store<Object = O>>(&self, store: &S, place: &Place<O>) -> bool {
+        let from = self.from;
+        place.name == from.name && store.key(&place.dir) == store.key(&from.dir)
     }
 }
 
@@ -166,15 +168,32 @@ pub struct Deletes<O> {
     names: BTreeMap<File, (OpenId, Place<O>)>,
 }
 
+/// An open that is to be closed.
+#[derive(Clone, Copy, Debug)]
+pub struct Closing<'a, P> {
+    /// Its number in the tables.
+    pub open: OpenId,
+    /// Its file.
+    pub file: &'a File,
+    /// Gives the name by which the open was made, or to which it was renamed. It is asked for under
+    /// the lock of the tables: a rename that is applied later finds the file in [`Deletes`].
+    pub place: P,
+    /// The caller has the names of the file locked: no rename of it is under way.
+    pub names_locked: bool,
+}
+
 /// The way in which an open ends.
 #[derive(Debug)]
-#[must_use = "a file may have to be deleted, and requests may have to be answered"]
-pub enum Ending<O, W> {
-    /// It is the last one of a file that is to be deleted: its name is to be removed, and then the
+#[must_use = "a file may have to be deleted"]
+pub enum Ending<O> {
+    /// It is the last one of a file that is to be deleted, and not closed: the names of the file
+    /// are to be locked first.
+    Due,
+    /// It is the last one of a file that is to be deleted: this name is to be removed, and then the
     /// open closed.
     Deletes(Place<O>),
-    /// It is closed; nothing if it was before.
-    Closed(Option<Closed<W>>),
+    /// It is closed.
+    Closed,
 }
 
 impl<O> Default for Deletes<O> {
@@ -184,34 +203,54 @@ impl<O> Default for Deletes<O> {
 }
 
 impl<O: Clone> Deletes<O> {
-    /// Ends `open` of `file` in the tables, as far as that goes before the file is deleted.
-    /// `place` is the name by which the open was made.
+    /// Ends an open in the tables, as far as that goes before the file is deleted. Gives also the
+    /// requests that are to be answered, if it is closed now.
     pub fn end<W>(
         &mut self,
         tables: &mut Tables<W>,
-        open: OpenId,
-        (file, place): (&File, Option<&Place<O>>),
+        closing: Closing<'_, impl Fn() -> Option<Place<O>>>,
         grants: &mut Vec<Grant<W>>,
-    ) -> Ending<O, W> {
+    ) -> (Ending<O>, Option<Closed<W>>) {
+        let Closing { open, file, place, names_locked } = closing;
         if let Some(request) = tables.delete_due(open) {
+            if !names_locked {
+                return (Ending::Due, None);
+            }
             let earlier = self.names.remove(file).filter(|(asked, _)| *asked == request.open);
-            let own = place.filter(|_| request.open == open);
-            if let Some(place) = earlier.map(|(_, place)| place).or_else(|| own.cloned()) {
-                return Ending::Deletes(place);
+            let own = || if request.open == open { place() } else { None };
+            if let Some(place) = earlier.map(|(_, place)| place).or_else(own) {
+                return (Ending::Deletes(place), None);
             }
         }
         let closed = tables.close_file(open, grants);
-        match (&closed, place) {
+        match &closed {
             // The request to delete the file was withdrawn, or the volume is gone.
-            (None | Some(Closed { last: true, .. }), _) => {
+            None | Some(Closed { last: true, .. }) => {
                 self.names.remove(file);
             }
-            (Some(Closed { leaves_delete: true, .. }), Some(place)) => {
-                self.names.insert(*file, (open, place.clone()));
+            Some(Closed { leaves_delete: true, .. }) => {
+                if let Some(place) = place() {
+                    self.names.insert(*file, (open, place));
+                }
             }
-            _ => {}
+            Some(_) => {}
         }
-        Ending::Closed(closed)
+        (Ending::Closed, closed)
+    }
+
+    /// Applies a rename of `file` to the name by which it is to be deleted. The rename was applied
+    /// to the opens of the file before: one that is closed meanwhile leaves its name here.
+    pub fn apply_rename<S: Store<Object = O>>(
+        &mut self,
+        store: &S,
+        file: &File,
+        renamed: &Renamed<'_, O>,
+    ) {
+        if let Some((_, place)) = self.names.get_mut(file)
+            && renamed.is_of(store, place)
+        {
+            *place = renamed.to.clone();
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::Workers;
 use super::stats::Stats;
 use crate::clock::SystemClock;
 use crate::locks::VolumeFilters;
+use crate::session::smb::NameLocks;
 use crate::session::{Locks, NfsView};
 use crate::sync::{Arc, AtomicU64};
 use crate::worker::VolumeGate;
@@ -27,6 +28,8 @@ pub(crate) struct ServedVolume {
     pub(crate) locks: Arc<Locks>,
     /// Which files locks or deny modes may stand on.
     pub(crate) filters: Arc<VolumeFilters>,
+    /// The order of renames and deletions over SMB.
+    pub(crate) names: NameLocks,
     /// The workers, one of which polls the gate.
     pub(crate) workers: Arc<Workers>,
     /// Operations that it had answered when it was last examined for being idle.
@@ -46,7 +49,8 @@ impl ServedVolume {
         let filters = locks.volume_opened(id);
         let (gate, operations_seen) = (Arc::new(gate), AtomicU64::new(0));
         let unsynced = store.unsynced();
-        Self { id, store, unsynced, gate, stats, locks, filters, workers, operations_seen }
+        let names = NameLocks::default();
+        Self { id, store, unsynced, gate, stats, locks, filters, names, workers, operations_seen }
     }
 
     /// The store for protocols whose clients ask for stable names themselves.

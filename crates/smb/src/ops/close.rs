@@ -3,7 +3,7 @@
 use super::info::file_info;
 use super::{Context, Done, Outcome};
 use crate::host::{Host, ObjectOf, Volume};
-use crate::open::Place;
+use crate::open::{Ending, Place};
 use crate::wire::{CloseFlags, CloseRequest, CloseResponse, NetworkOpenInfo, Status};
 use alloc::vec::Vec;
 use weir_core::{Credentials, Name, Store};
@@ -28,15 +28,15 @@ pub(super) async fn close<H: Host>(cx: &Context<'_, H>, out: &mut Vec<u8>) -> Ou
 
 /// Ends an open that was taken out of its session by CLOSE: as [`end`].
 pub(super) async fn finish<H: Host>(host: &H, open: &H::Open) {
-    let place = host.with(open, |state| state.place.clone());
-    end(host, open.shared, &open.object, place.as_ref()).await;
+    let place = || host.with(open, |state| state.place.clone());
+    end(host, open.shared, &open.object, place).await;
 }
 
 /// Ends an open that is in no session any more: by CLOSE, LOGOFF or TREE_DISCONNECT, or because its
-/// connection is lost. `place` is the name by which it was made. If it is the last one of a file
-/// that is to be deleted, the file is deleted before the open ends, so that no client opens the
-/// file in between. The right to delete was decided when the file was opened and is not checked
-/// again.
+/// connection is lost. `place` gives the name by which it was made, or to which it was renamed. If
+/// it is the last one of a file that is to be deleted, the file is deleted before the open ends, so
+/// that no client opens the file in between. A rename of the file that is under way is applied
+/// first. The right to delete was decided when the file was opened and is not checked again.
 ///
 /// A directory that has entries by now stays, and so does an object whose name now leads to another
 /// object: the response of CLOSE has no status for either.
@@ -44,12 +44,17 @@ pub async fn end<V: Volume>(
     volume: &V,
     shared: OpenId,
     object: &ObjectOf<V>,
-    place: Option<&Place<ObjectOf<V>>>,
+    place: impl Fn() -> Option<Place<ObjectOf<V>>>,
 ) {
     let store = volume.store();
-    let Some(Place { dir, name }) = volume.begin_close(shared, &store.key(object), place).await
-    else {
-        return;
+    let key = store.key(object);
+    let mut names = None;
+    let Place { dir, name } = loop {
+        match volume.begin_close(shared, &key, &place, names.is_some()).await {
+            Ending::Due => names = Some(volume.lock_names(&key).await),
+            Ending::Deletes(place) => break place,
+            Ending::Closed => return,
+        }
     };
     if let Ok(name) = Name::new(&name) {
         let _ = store.remove_this(&dir, name, object, &Credentials::ROOT).await;

@@ -8,7 +8,7 @@
 use super::{Context, Failure, Outcome};
 use crate::host::{Host, ObjectOf, Permit, RangeLock, Share, User, Volume};
 use crate::le::patch;
-use crate::open::{Deletes, Ending, Open, OpenState, Place, Renamed};
+use crate::open::{Closing, Deletes, Ending, Open, OpenState, Place, Renamed};
 use crate::security::{Identities, Principal, Sid};
 use crate::wire::{AccessMask, FileId, HEADER_BYTES, Header, HeaderFlags, Status, WireError};
 use core::cell::{Cell, RefCell};
@@ -17,7 +17,7 @@ use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context as Poller, Poll, Waker};
 use std::boxed::Box;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
 use std::string::ToString;
@@ -48,8 +48,10 @@ pub struct TestServer {
     /// The state that all protocols share.
     pub tables: RefCell<Tables<Wait>>,
     deletes: RefCell<Deletes<MemObject>>,
-    /// The opens of all sessions.
+    /// The opens of all sessions, until they are closed in the tables.
     kept: RefCell<BTreeMap<OpenId, TestOpen>>,
+    /// The files whose names are locked.
+    named: RefCell<BTreeSet<ObjectKey>>,
     renames: Cell<u64>,
     /// The longest path that a rename may give an open, in bytes.
     pub path_max: Cell<usize>,
@@ -81,6 +83,7 @@ impl TestServer {
             tables: RefCell::new(tables),
             deletes: RefCell::default(),
             kept: RefCell::default(),
+            named: RefCell::default(),
             renames: Cell::new(0),
             path_max: Cell::new(usize::MAX),
             io: Cell::new(0),
@@ -209,6 +212,15 @@ impl Drop for TestIo {
     }
 }
 
+/// The lock of the names of a file.
+pub struct TestNames<'a>(&'a TestServer, ObjectKey);
+
+impl Drop for TestNames<'_> {
+    fn drop(&mut self) {
+        self.0.named.borrow_mut().remove(&self.1);
+    }
+}
+
 /// A part of a request that was admitted: its place in the list of them.
 pub struct TestPermit(Rc<TestServer>, usize);
 
@@ -302,30 +314,40 @@ impl Volume for TestHost {
         &self.0.server.store
     }
 
+    type NamesLock<'a> = TestNames<'a>;
+
+    async fn lock_names(&self, key: &ObjectKey) -> TestNames<'_> {
+        let named = &self.server.named;
+        poll_fn(|_| if named.borrow_mut().insert(*key) { Poll::Ready(()) } else { Poll::Pending })
+            .await;
+        TestNames(&self.server, *key)
+    }
+
     async fn begin_close(
         &self,
         open: OpenId,
         key: &ObjectKey,
-        place: Option<&Place<MemObject>>,
-    ) -> Option<Place<MemObject>> {
+        place: impl Fn() -> Option<Place<MemObject>>,
+        names_locked: bool,
+    ) -> Ending<MemObject> {
         let mut grants = Vec::new();
         let (file, tables) = (self.file(key), &mut *self.server.tables.borrow_mut());
         let mut deletes = self.server.deletes.borrow_mut();
-        let ending = deletes.end(tables, open, (&file, place), &mut grants);
+        let closing = Closing { open, file: &file, place, names_locked };
+        let (ending, closed) = deletes.end(tables, closing, &mut grants);
         drop(deletes);
         TestServer::tell(grants);
-        match ending {
-            Ending::Deletes(place) => Some(place),
-            Ending::Closed(closed) => {
-                TestServer::end_waits(closed);
-                None
-            }
+        TestServer::end_waits(closed);
+        if matches!(ending, Ending::Closed) {
+            self.server.kept.borrow_mut().remove(&open);
         }
+        ending
     }
 
     async fn close(&self, open: OpenId) {
         let mut grants = Vec::new();
         let closed = self.server.tables.borrow_mut().close_file(open, &mut grants);
+        self.server.kept.borrow_mut().remove(&open);
         TestServer::tell(grants);
         TestServer::end_waits(closed);
     }
@@ -363,6 +385,7 @@ impl Host for TestHost {
             let has_room = |bytes| bytes <= server.path_max.get();
             renamed.apply(&server.store, &mut open.0.1.borrow_mut(), has_room);
         }
+        server.deletes.borrow_mut().apply_rename(&server.store, &file, &renamed);
     }
 
     async fn any_open_below(&self, path: &[u8]) -> bool {
@@ -399,8 +422,7 @@ impl Host for TestHost {
     }
 
     fn take(&self, id: FileId) -> Option<TestOpen> {
-        let open = self.find(id)?;
-        self.server.kept.borrow_mut().remove(&open.shared);
+        self.find(id)?;
         self.opens.borrow_mut().remove(&id.volatile)
     }
 

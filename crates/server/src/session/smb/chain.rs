@@ -297,7 +297,7 @@ impl Ground {
         out: &mut Vec<u8>,
     ) -> Result<(), Status> {
         let opens = session.disconnect(tree).ok_or(Status::NETWORK_NAME_DELETED)?;
-        tree::close_all(&self.smb, opens).await;
+        tree::close_all(&self.smb, session, opens).await;
         Empty.encode(out);
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! of its session, the tables of opens and locks, and the contract.
 
 use super::accounts::Accounts;
+use super::names::NamesLock;
 use super::pending::Pending;
 use super::server::SmbServer;
 use super::tree::OpenVolume;
@@ -17,7 +18,7 @@ use std::future::Future;
 use weir_core::{Clock, ObjectKey, OpClass};
 use weir_qos::Cost;
 use weir_smb::host::{Host, RangeLock, Share, User, Volume};
-use weir_smb::open::{Open, OpenState, Place, Renamed};
+use weir_smb::open::{Ending, Open, OpenState, Place, Renamed};
 use weir_smb::ops::refusal;
 use weir_smb::security::Identities;
 use weir_smb::wire::{FileId, Status};
@@ -50,7 +51,7 @@ impl SmbHost {
     }
 
     fn ends(&self) -> OpenVolume<'_> {
-        OpenVolume { smb: &self.smb, volume: &self.volume }
+        OpenVolume { smb: &self.smb, session: &self.session, volume: &self.volume }
     }
 
     async fn tables(&self) -> LockedTables<'_, Waiter> {
@@ -124,13 +125,20 @@ impl Volume for SmbHost {
         self.volume.unsynced()
     }
 
+    type NamesLock<'a> = NamesLock<'a>;
+
+    async fn lock_names(&self, key: &ObjectKey) -> NamesLock<'_> {
+        self.volume.names.lock(key).await
+    }
+
     async fn begin_close(
         &self,
         open: OpenId,
         key: &ObjectKey,
-        place: Option<&Place<VolumeObject>>,
-    ) -> Option<Place<VolumeObject>> {
-        self.ends().begin_close(open, key, place).await
+        place: impl Fn() -> Option<Place<VolumeObject>>,
+        names_locked: bool,
+    ) -> Ending<VolumeObject> {
+        self.ends().begin_close(open, key, place, names_locked).await
     }
 
     async fn close(&self, open: OpenId) {
@@ -188,7 +196,7 @@ impl Host for SmbHost {
     async fn apply_rename(&self, open: &OpenRef, renamed: Renamed<'_, VolumeObject>) {
         let file = self.file(&open.key);
         self.smb.apply_rename(&self.volume, &file, &renamed).await;
-        // It may have been taken out of its session meanwhile.
+        // It may be closed by now; the new name is still to be made stable.
         open.0.apply_rename(self.store(), &renamed);
     }
 

@@ -78,10 +78,9 @@ impl SmbServer {
     /// Closes an open, with its locks, and deletes its file if it is to be. False if it is closed
     /// already.
     pub(crate) async fn close_open(&self, session: u64, open: OpenId) -> bool {
-        let session = self.session(session);
-        let taken = session.and_then(|session| session.take(FileOpen::id_of(open)));
-        let Some(open) = taken else { return false };
-        tree::close_all(self, vec![open]).await;
+        let Some(session) = self.session(session) else { return false };
+        let Some(open) = session.take(FileOpen::id_of(open)) else { return false };
+        tree::close_all(self, &session, vec![open]).await;
         true
     }
 
@@ -103,7 +102,7 @@ impl SmbServer {
         session: u64,
         open: OpenId,
     ) -> (Option<(String, IpAddr)>, Option<Arc<FileOpen>>) {
-        let Some(session) = self.session(session) else { return (None, None) };
+        let Some(session) = self.holder(session) else { return (None, None) };
         (Some((session.name.clone(), session.peer)), session.numbered(open))
     }
 }

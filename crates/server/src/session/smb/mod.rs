@@ -18,6 +18,7 @@ mod host;
 mod job;
 mod listing;
 mod login;
+mod names;
 mod pending;
 mod pipe_open;
 mod pipes;
@@ -35,6 +36,7 @@ mod window;
 
 pub(crate) use job::{SmbJob, SmbUnanswered};
 pub(crate) use listing::Moment;
+pub(crate) use names::NameLocks;
 pub(crate) use server::SmbServer;
 pub(crate) use waiter::SmbWaiter;
 

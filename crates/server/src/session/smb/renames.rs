@@ -6,7 +6,7 @@
 use super::server::SmbServer;
 use super::user_session::FileOpen;
 use crate::engine::ServedVolume;
-use crate::sync::{Arc, Ordering};
+use crate::sync::{Arc, Ordering, lock};
 use crate::worker::give_way;
 use weir_smb::open::Renamed;
 use weir_state::{Client, File, OpenId};
@@ -22,7 +22,8 @@ impl SmbServer {
     }
 
     /// Counts a rename of `file` in `volume`, and applies it to the opens of the file in all
-    /// sessions.
+    /// sessions, and to the name by which the file is to be deleted. The names of the file are
+    /// locked.
     pub(super) async fn apply_rename(
         &self,
         volume: &ServedVolume,
@@ -44,10 +45,12 @@ impl SmbServer {
             }
             match opens.last() {
                 Some((last, _)) if opens.len() == OPENS_TURN_MAX => after = *last,
-                _ => return,
+                _ => break,
             }
             give_way().await;
         }
+        // An open that was closed in the tables before the rename reached it left the old name.
+        lock(&self.deletes).apply_rename(volume.unsynced(), file, renamed);
     }
 
     /// Does any session have an open below the directory at `path` of `volume`? This looks at the
@@ -73,8 +76,9 @@ impl SmbServer {
         }
     }
 
-    /// The open of this number that a session has. `None` also for a client of another protocol.
+    /// The open of this number, until it is closed in the tables. `None` also for a client of
+    /// another protocol.
     fn open_of(&self, client: &Client, open: OpenId) -> Option<Arc<FileOpen>> {
-        self.session(Self::session_id(client)?)?.numbered(open)
+        self.holder(Self::session_id(client)?)?.numbered(open)
     }
 }

@@ -128,9 +128,11 @@ impl SmbServer {
         lock(&self.sessions).insert(session.id, Arc::clone(session));
     }
 
-    /// A session is over.
-    pub(super) fn remove(&self, session: u64) {
-        lock(&self.sessions).remove(&session);
+    /// Removes a session that is over and whose opens are all closed.
+    pub(super) fn remove_if_empty(&self, session: &UserSession) {
+        if session.is_empty() {
+            lock(&self.sessions).remove(&session.id);
+        }
     }
 
     /// The id of the session that the shared tables know as `client`. `None` for a client of
@@ -140,18 +142,25 @@ impl SmbServer {
         id.map(u64::from_be_bytes)
     }
 
-    /// The session with this id.
+    /// The session with this id, unless it is over.
     pub(super) fn session(&self, id: u64) -> Option<Arc<UserSession>> {
+        self.holder(id).filter(|session| !session.has_ended())
+    }
+
+    /// The session with this id, also if it is over and its opens are about to be closed.
+    pub(super) fn holder(&self, id: u64) -> Option<Arc<UserSession>> {
         lock(&self.sessions).get(&id).cloned()
     }
 
-    /// At most `most` sessions with ids above `after`, in the order of their ids.
+    /// At most `most` sessions with ids above `after` that are not over, in the order of their ids.
     pub(super) fn sessions(&self, after: u64, most: usize) -> Vec<Arc<UserSession>> {
         let above = (Bound::Excluded(after), Bound::Unbounded);
         lock(&self.sessions)
             .range(above)
+            .map(|(_, session)| session)
+            .filter(|session| !session.has_ended())
             .take(most)
-            .map(|(_, session)| Arc::clone(session))
+            .cloned()
             .collect()
     }
 }

@@ -1,5 +1,7 @@
 //! The session layer from sockets to the counters of volumes.
 
+mod renames;
+
 use super::sums::{Charge, SessionSum};
 use super::testing::{Ask, Client, Fixture, Protection, Told};
 use crate::limits::{PATH_BYTES_MAX, PATH_BYTES_UNCOUNTED, REPLY_BYTES_MAX};

@@ -1,6 +1,7 @@
 //! Tree connects: which share a client means, what the rules of its volume let the user do, and
 //! the end of opens with the tree connect or the session.
 
+use super::names::NamesLock;
 use super::server::SmbServer;
 use super::user_session::{FileOpen, Tree, UserSession};
 use crate::engine::{Served, ServedSet, ServedVolume};
@@ -11,7 +12,7 @@ use arc_swap::ArcSwap;
 use weir_catalog::{Access, User as Account, Volume};
 use weir_core::{ObjectKey, VolumeId};
 use weir_smb::host::{Share, User};
-use weir_smb::open::{Ending, Place};
+use weir_smb::open::{Closing, Ending, Place};
 use weir_smb::ops::end;
 use weir_smb::utf16::from_utf16;
 use weir_smb::wire::{
@@ -201,6 +202,8 @@ fn share_name(path: &[u8]) -> Option<String> {
 /// A volume with what ends its opens.
 pub(super) struct OpenVolume<'a> {
     pub(super) smb: &'a SmbServer,
+    /// The session of the opens.
+    pub(super) session: &'a UserSession,
     pub(super) volume: &'a ServedVolume,
 }
 
@@ -219,6 +222,13 @@ impl OpenVolume<'_> {
         // Otherwise its close does it.
         let _left = released.await;
     }
+
+    /// Forgets an open that is closed in the tables. The session goes with the last one, if it is
+    /// over.
+    fn forget(&self, open: OpenId) {
+        self.session.forget(open);
+        self.smb.remove_if_empty(self.session);
+    }
 }
 
 impl weir_smb::host::Volume for OpenVolume<'_> {
@@ -228,23 +238,35 @@ impl weir_smb::host::Volume for OpenVolume<'_> {
         self.volume.unsynced()
     }
 
+    type NamesLock<'a>
+        = NamesLock<'a>
+    where
+        Self: 'a;
+
+    async fn lock_names(&self, key: &ObjectKey) -> NamesLock<'_> {
+        self.volume.names.lock(key).await
+    }
+
     async fn begin_close(
         &self,
         open: OpenId,
         key: &ObjectKey,
-        place: Option<&Place<VolumeObject>>,
-    ) -> Option<Place<VolumeObject>> {
+        place: impl Fn() -> Option<Place<VolumeObject>>,
+        names_locked: bool,
+    ) -> Ending<VolumeObject> {
         self.release(open).await;
         let mut grants = Vec::new();
         let file = File { volume: self.volume.id, object: *key };
+        let closing = Closing { open, file: &file, place, names_locked };
         let mut tables = self.volume.locks.tables_when_free().await;
-        let ending = lock(&self.smb.deletes).end(&mut tables, open, (&file, place), &mut grants);
+        let (ending, closed) = lock(&self.smb.deletes).end(&mut tables, closing, &mut grants);
         drop(tables);
         tell(grants);
-        match ending {
-            Ending::Deletes(place) => Some(place),
-            Ending::Closed(_) => None,
+        drop(closed);
+        if matches!(ending, Ending::Closed) {
+            self.forget(open);
         }
+        ending
     }
 
     async fn close(&self, open: OpenId) {
@@ -252,19 +274,25 @@ impl weir_smb::host::Volume for OpenVolume<'_> {
         let closed = self.volume.locks.tables_when_free().await.close_file(open, &mut grants);
         tell(grants);
         drop(closed);
+        self.forget(open);
     }
 }
 
-/// Closes opens. There may be many: other connections of the worker have their turns meanwhile.
-pub(super) async fn close_all(smb: &SmbServer, opens: Vec<Arc<FileOpen>>) {
+/// Closes opens that were taken out of `session`. There may be many: other connections of the
+/// worker have their turns meanwhile.
+pub(super) async fn close_all(smb: &SmbServer, session: &UserSession, opens: Vec<Arc<FileOpen>>) {
     for (number, open) in opens.into_iter().enumerate() {
         if number > 0 && number.is_multiple_of(CLOSES_TURN_MAX) {
             give_way().await;
         }
+        let shared = open.open.shared;
         if let Some(volume) = open.volume.upgrade() {
-            let place = open.with(|state| state.place.clone());
-            let volume = OpenVolume { smb, volume: &volume };
-            end(&volume, open.open.shared, &open.open.object, place.as_ref()).await;
+            let place = || open.with(|state| state.place.clone());
+            let volume = OpenVolume { smb, session, volume: &volume };
+            end(&volume, shared, &open.open.object, place).await;
+        } else {
+            session.forget(shared);
+            smb.remove_if_empty(session);
         }
     }
 }
@@ -272,8 +300,8 @@ pub(super) async fn close_all(smb: &SmbServer, opens: Vec<Arc<FileOpen>>) {
 /// Ends a session with all that it holds.
 pub(super) async fn end_session(smb: &SmbServer, session: &UserSession) {
     let opens = session.end();
-    smb.remove(session.id);
-    close_all(smb, opens).await;
+    smb.remove_if_empty(session);
+    close_all(smb, session, opens).await;
 }
 
 #[cfg(test)]

@@ -107,12 +107,42 @@ pub(crate) enum Tree {
     Pipes,
 }
 
+/// An open of a file that a session keeps.
+struct Kept {
+    open: Arc<FileOpen>,
+    /// A request closes it: no other finds it, but renames reach it.
+    closing: bool,
+}
+
 /// The tree connects and opens of a session.
 #[derive(Default)]
 struct Held {
     trees: HashMap<u32, Arc<Tree>>,
-    files: HashMap<u64, Arc<FileOpen>>,
+    /// The opens of files, until they are closed in the tables.
+    files: HashMap<u64, Kept>,
     pipes: HashMap<u64, Arc<PipeOpen>>,
+}
+
+impl Kept {
+    /// The open, if no other request took it.
+    fn take(&mut self) -> Option<Arc<FileOpen>> {
+        let taken = std::mem::replace(&mut self.closing, true);
+        (!taken).then(|| Arc::clone(&self.open))
+    }
+}
+
+impl Held {
+    /// The open of a file with this id, unless it is about to be closed.
+    fn find(&self, id: FileId) -> Option<&Arc<FileOpen>> {
+        let kept = self.files.get(&id.volatile).filter(|kept| !kept.closing);
+        kept.map(|kept| &kept.open).filter(|open| open.open.id == id)
+    }
+
+    /// Takes the opens of files to which `which` applies.
+    fn take_files(&mut self, which: impl Fn(&Open<VolumeObject>) -> bool) -> Vec<Arc<FileOpen>> {
+        let of = self.files.values_mut().filter(|kept| which(&kept.open.open));
+        of.filter_map(Kept::take).collect()
+    }
 }
 
 /// A session.
@@ -234,19 +264,21 @@ impl UserSession {
         lock(&self.held).trees.get(&id).cloned()
     }
 
-    /// Ends a tree connect; gives its opens of files, which are to be closed.
+    /// Ends a tree connect; takes out its opens of files, which are to be closed.
     pub(super) fn disconnect(&self, id: u32) -> Option<Vec<Arc<FileOpen>>> {
         let mut held = lock(&self.held);
         held.trees.remove(&id)?;
         held.pipes.retain(|_, pipe| pipe.tree != id);
-        Some(held.files.extract_if(|_, open| open.open.tree == id).map(|(_, open)| open).collect())
+        Some(held.take_files(|open| open.tree == id))
     }
 
-    /// Ends the session; gives its opens of files, which are to be closed.
+    /// Ends the session; takes out its opens of files, which are to be closed.
     pub(super) fn end(&self) -> Vec<Arc<FileOpen>> {
         let mut held = lock(&self.held);
         self.ended.store(true, Ordering::Release);
-        std::mem::take(&mut *held).files.into_values().collect()
+        held.trees.clear();
+        held.pipes.clear();
+        held.take_files(|_| true)
     }
 
     /// Keeps an open of a file. `None` if the session is over, or has as many as it may, or there
@@ -260,33 +292,41 @@ impl UserSession {
             return None;
         }
         let open = Arc::new(open);
-        held.files.insert(open.open.id.volatile, Arc::clone(&open));
+        let kept = Kept { open: Arc::clone(&open), closing: false };
+        held.files.insert(open.open.id.volatile, kept);
         Some(open)
     }
 
     /// The open of a file with this id through the tree connect `tree`.
     pub(super) fn file(&self, id: FileId, tree: u32) -> Option<Arc<FileOpen>> {
-        let held = lock(&self.held);
-        held.files
-            .get(&id.volatile)
-            .filter(|open| open.open.id == id && open.open.tree == tree)
-            .cloned()
+        lock(&self.held).find(id).filter(|open| open.open.tree == tree).cloned()
     }
 
     /// The open of a file with this id in `volume`, through whatever tree connect.
     pub(super) fn file_of(&self, id: FileId, volume: VolumeId) -> Option<Arc<FileOpen>> {
-        let held = lock(&self.held);
-        held.files
-            .get(&id.volatile)
-            .filter(|open| open.open.id == id && open.volume_id == volume)
-            .cloned()
+        lock(&self.held).find(id).filter(|open| open.volume_id == volume).cloned()
     }
 
-    /// Takes out the open of a file.
+    /// Takes out the open of a file, which is to be closed. No request finds it from then on.
     pub(super) fn take(&self, id: FileId) -> Option<Arc<FileOpen>> {
         let mut held = lock(&self.held);
-        held.files.get(&id.volatile).filter(|open| open.open.id == id)?;
-        held.files.remove(&id.volatile)
+        held.files.get_mut(&id.volatile).filter(|kept| kept.open.open.id == id)?.take()
+    }
+
+    /// Forgets an open of a file, which is closed in the tables. Renames do not reach it from then
+    /// on.
+    pub(super) fn forget(&self, open: OpenId) {
+        let mut held = lock(&self.held);
+        let _forgotten = held.files.remove(&FileOpen::id_of(open).volatile);
+        if held.files.is_empty() && self.has_ended() {
+            // The connection may keep the session for long.
+            held.files = HashMap::new();
+        }
+    }
+
+    /// Is it over, and are all its opens closed?
+    pub(super) fn is_empty(&self) -> bool {
+        self.has_ended() && lock(&self.held).files.is_empty()
     }
 
     /// Keeps an open of a pipe. `None` if the session has as many as it may, or is over.
@@ -316,9 +356,11 @@ impl UserSession {
         !lock(&self.held).files.is_empty()
     }
 
-    /// The open of a file with this number in the tables that all protocols share.
+    /// The open of a file with this number in the tables that all protocols share, also if it is
+    /// about to be closed.
     pub(super) fn numbered(&self, open: OpenId) -> Option<Arc<FileOpen>> {
-        lock(&self.held).files.get(&FileOpen::id_of(open).volatile).cloned()
+        let held = lock(&self.held);
+        held.files.get(&FileOpen::id_of(open).volatile).map(|kept| Arc::clone(&kept.open))
     }
 
     /// The tree connects, by volume (`None` for `IPC$`), and the number of opens of files.

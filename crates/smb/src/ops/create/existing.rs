@@ -38,7 +38,7 @@ pub(super) async fn open<H: Host>(
     match store.attr(&object).await {
         Ok(attr) if attr.nlink > 0 => {}
         Ok(_) | Err(_) => {
-            end(host, shared, &object, place.as_ref()).await;
+            end(host, shared, &object, || place.clone()).await;
             return Err(Stop::Again(Status::OBJECT_NAME_NOT_FOUND));
         }
     }

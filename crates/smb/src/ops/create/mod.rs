@@ -148,7 +148,7 @@ async fn keep<H: Host>(
     if let Some(open) = host.keep(open, state) {
         return Ok(open);
     }
-    end(host, shared, &object, place.as_ref()).await;
+    end(host, shared, &object, || place.clone()).await;
     Err(Status::INSUFFICIENT_RESOURCES)
 }
 

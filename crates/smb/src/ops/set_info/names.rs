@@ -6,7 +6,9 @@
 //! for both directories as POSIX has it. What is replaced is replaced in one step.
 //!
 //! The opens of the object in all sessions that were made by the old name have the new one from
-//! then on: they show its path, and delete by it. A directory below which anything is open in any
+//! then on: they show its path, and delete by it. The names of the object are locked from before
+//! the rename until it is applied to the opens: no other rename of the object is applied before it,
+//! and the last close of an open deletes by the name that the rename gives. A directory below which anything is open in any
 //! session is not renamed (MS-FSA §2.1.5.15.11), so that no open below shows a path that is not its
 //! own. Samba looks at the opens of the same connection alone, unless `strict rename` is set,
 //! because it has to read a database of all opens.
@@ -32,10 +34,12 @@ pub(super) async fn rename<H: Host>(
     target: &Target<'_>,
 ) -> Result<(), Failure> {
     granted(open, AccessMask::DELETE)?;
+    let names = host.lock_names(&open.key).await;
     // The top directory has no name.
     let place = host.with(open, |state| state.place.clone());
     let from = place.ok_or(Status::INVALID_PARAMETER)?;
     rename_from(host, open, target, &from).await?;
+    drop(names);
     if open.is_write_through() {
         host.store().stabilize(&from.dir).await?;
     }
@@ -51,13 +55,13 @@ async fn rename_from<H: Host>(
     if host.is_delete_pending(&open.key).await {
         return Err(Status::ACCESS_DENIED.into());
     }
+    let to = Destination::of(host, open, target).await?;
     if open.is_directory() {
         let path = host.with(open, |state| state.path().to_vec());
         if host.any_open_below(&path).await {
             return Err(Status::ACCESS_DENIED.into());
         }
     }
-    let to = Destination::of(host, open, target).await?;
     let same_dir = host.store().key(&to.dir) == host.store().key(&from.dir);
     match &to.taken {
         Some(own) if own.key == open.key && same_dir && own.name == from.name => {}

@@ -1,15 +1,18 @@
 use super::*;
 use crate::fscc::{Disposition, NtTime, SetBasic, SetInfo, Target, TimeChange};
 use crate::host::{RangeLock, Volume};
-use crate::ops::close::end;
-use crate::ops::testing::{Reply, TestHost, TestServer, wire_path};
+use crate::ops::close::{self, finish};
+use crate::ops::testing::{Reply, Running, TestHost, TestServer, wire_path};
 use crate::security::{Ace, AceFlags, AceKind, Dacl, Descriptor, Sid};
 use crate::wire::{
-    Command, CreateOptions, FileAttributes, FileId, Payload, SecurityInformation as Parts,
+    CloseFlags, CloseRequest, Command, CreateOptions, FileAttributes, FileId, Payload,
+    SecurityInformation as Parts,
 };
+use core::cell::RefCell;
 use proptest::prelude::*;
 use std::rc::Rc;
 use std::string::String;
+use std::vec;
 use weir_core::testing::{block_on, interrupt_after};
 use weir_core::{Attr, Credentials, Details, DosAttributes, FsError, SetDetails, Store, Timestamp};
 use weir_state::{Mode, OpenMode, Sharing, Span};
@@ -67,11 +70,16 @@ fn path_of(host: &TestHost, file: FileId) -> String {
     })
 }
 
+/// Begins a CLOSE.
+fn start_close(host: &TestHost, file: FileId) -> Running {
+    let encode = |out: &mut Vec<u8>| CloseRequest { flags: CloseFlags::empty(), file }.encode(out);
+    host.start(Command::Close, encode, async |cx, out| close::close(cx, out).await)
+}
+
 /// Ends an open as CLOSE does.
 fn close(host: &TestHost, file: FileId) {
     let open = host.take(file).unwrap();
-    let place = host.with(&open, |state| state.place.clone());
-    block_on(end(host, open.shared, &open.object, place.as_ref()));
+    block_on(finish(host, &open));
 }
 
 type Act = fn(&TestHost, FileId, &str, bool) -> Status;
@@ -258,8 +266,8 @@ fn a_rename_reaches_the_opens_of_all_sessions_by_that_name_alone() {
     let taken = bob.take(bob.open("d/f", SIZE)).unwrap();
     assert_eq!(rename(&ann, file, "e/new", false), Status::SUCCESS);
     assert_eq!((path_of(&bob, other), path_of(&bob, linked)), ("e/new".into(), "e/l".into()));
-    // One that is about to close is in no session, and closes by the name that it has.
-    bob.with(&taken, |state| assert_eq!(state.path(), b"d/f"));
+    // So has one that a CLOSE has taken out of its session.
+    bob.with(&taken, |state| assert_eq!(state.path(), b"e/new"));
     assert_eq!(rename(&bob, other, "d/again", false), Status::SUCCESS);
     assert_eq!(path_of(&ann, file), "d/again");
     // A newer file of the old name stays; the one that is to be deleted goes, by its new name.
@@ -283,6 +291,98 @@ fn renames_by_another_protocol_leave_the_opens_their_old_names() {
     server.file("d/f", b"newer", 0o644, 7);
     close(&ann, file);
     assert_eq!((server.content("d/f"), server.content("e/f").len()), (b"newer".to_vec(), 10));
+}
+
+/// Begins a rename.
+fn start_rename(host: &TestHost, file: FileId, to: &str) -> Running {
+    let name = wire_path(to);
+    let mut bytes = Vec::new();
+    let info = SetInfo::Rename(Target { replace: false, posix: false, name: &name });
+    info.encode(&mut bytes);
+    let (info_type, class, security) = (InfoType::FILE, info.class(), Parts::empty());
+    let info = Payload { bytes: &bytes, at: 0 };
+    let request = SetInfoRequest { info_type, class, info, security, file };
+    let encode = |out: &mut Vec<u8>| request.encode(out);
+    host.start(Command::SetInfo, encode, async |cx, out| set_info(cx, out).await)
+}
+
+/// Requests of other sessions that begin while a rename is under way.
+type Others = Rc<RefCell<Vec<Running>>>;
+
+/// Has `begin` begin requests before the store's operation after so many. They are carried out as
+/// far as they go without waiting.
+fn begin_meanwhile(operations: u32, begin: impl FnOnce() -> Vec<Running> + 'static) -> Others {
+    let others = Others::default();
+    let begun = Rc::clone(&others);
+    interrupt_after(operations, move || {
+        let mut requests = begin();
+        requests.retain_mut(|request| request.poll().is_none());
+        *begun.borrow_mut() = requests;
+    });
+    others
+}
+
+/// Carries out the rest of requests that waited.
+fn carry_on(others: &Others) {
+    interrupt_after(0, || ());
+    let done = |request: &mut Running| request.poll().expect("the rename is done");
+    others.borrow_mut().iter_mut().for_each(|request| drop(done(request)));
+}
+
+#[test]
+fn a_file_is_deleted_by_its_last_close_also_while_it_is_renamed() {
+    let (mut waited, mut renamed) = (0, 0);
+    for (operations, closes) in (0..16).flat_map(|at| (0..3).map(move |closes| (at, closes))) {
+        let (server, ann) = tree();
+        let bob = server.session(7);
+        let (file, other) = (ann.open("d/f", DELETE), bob.open("d/f", DELETE));
+        block_on(ann.set_delete_on_close(ann.opened(file).shared, true)).unwrap();
+        let mut rename = start_rename(&bob, other, "e/g");
+        let (one, two) = (ann.clone(), bob.clone());
+        let others = begin_meanwhile(operations, move || match closes {
+            0 => vec![start_close(&one, file)],
+            1 => vec![start_close(&one, file), start_close(&two, other)],
+            _ => vec![start_close(&two, other), start_close(&one, file)],
+        });
+        let status = rename.poll().unwrap().status();
+        waited += others.borrow().len();
+        carry_on(&others);
+        for (session, id) in [(&ann, file), (&bob, other)] {
+            if session.find(id).is_some() {
+                close(session, id);
+            }
+        }
+        renamed += usize::from(status == Status::SUCCESS);
+        assert!(server.find("d/f").is_none(), "{operations} {closes} {status:?}");
+        assert!(server.find("e/g").is_none(), "{operations} {closes} {status:?}");
+        assert_eq!((server.opens(), server.kept()), (0, 0));
+    }
+    assert!(waited > 0 && renamed > 0);
+}
+
+#[test]
+fn renames_of_a_file_are_applied_in_their_order() {
+    let mut waited = 0;
+    for operations in 0..16 {
+        let (server, ann) = tree();
+        let bob = server.session(7);
+        let file = ann.open("d/f", DELETE);
+        let mut rename = start_rename(&ann, file, "d/g");
+        let again = bob.clone();
+        let others = begin_meanwhile(operations, move || {
+            let path = if again.server.find("d/g").is_some() { "d/g" } else { "d/f" };
+            vec![start_rename(&again, again.open(path, DELETE), "e/h")]
+        });
+        assert_eq!(rename.poll().unwrap().status(), Status::SUCCESS);
+        waited += others.borrow().len();
+        carry_on(&others);
+        let expected = if bob.open_ids().is_empty() { "d/g" } else { "e/h" };
+        assert!(server.find(expected).is_some(), "{operations}");
+        for (session, id) in bob.open_ids().into_iter().map(|id| (&bob, id)).chain([(&ann, file)]) {
+            assert_eq!(path_of(session, id), expected, "{operations}");
+        }
+    }
+    assert!(waited > 0);
 }
 
 #[test]

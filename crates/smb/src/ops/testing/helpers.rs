@@ -87,6 +87,11 @@ impl TestServer {
         block_on(self.store.read(&file, 0, u32::MAX, Vec::new())).unwrap().out
     }
 
+    /// The number of opens that renames reach.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.borrow().len()
+    }
+
     /// The number of opens of the object at `path`.
     pub(crate) fn opens_on(&self, path: &str) -> usize {
         let object = self.store.key(&self.object(path).0);
