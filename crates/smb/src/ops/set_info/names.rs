@@ -8,10 +8,10 @@
 //! The opens of the object in all sessions that were made by the old name have the new one from
 //! then on: they show its path, and delete by it. The names of the object are locked from before
 //! the rename until it is applied to the opens: no other rename of the object is applied before it,
-//! and the last close of an open deletes by the name that the rename gives. A directory below which anything is open in any
-//! session is not renamed (MS-FSA §2.1.5.15.11), so that no open below shows a path that is not its
-//! own. Samba looks at the opens of the same connection alone, unless `strict rename` is set,
-//! because it has to read a database of all opens.
+//! and the last close of an open deletes by the name that the rename gives. A directory below which
+//! anything is open in any session is not renamed (MS-FSA §2.1.5.15.11), so that no open below
+//! shows a path that is not its own. Samba looks at the opens of the same connection alone, unless
+//! `strict rename` is set, because it has to read a database of all opens.
 //!
 //! Other protocols rename whatever is open. Its opens keep the old name and path, and nothing is
 //! deleted by a name that leads to another object by then.
