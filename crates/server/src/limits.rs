@@ -8,6 +8,19 @@ use std::time::Duration;
 use weir_core::limits::IO_BYTES_MAX;
 pub(crate) use weir_gate::limits::REPLY_BYTES_MAX;
 
+/// The bounds of bytes that count together, of all clients and of each. Bytes that would pass one
+/// are refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SumBounds {
+    /// The most bytes of all clients.
+    pub(crate) most: usize,
+    /// The divisor for the part of each client: it may have one in this number of the bytes that
+    /// the others leave free.
+    pub(crate) one_in: usize,
+    /// The least part of a client, however much the others have.
+    pub(crate) least: usize,
+}
+
 /// Connections beyond the bound while those that are to make room have not closed. Beyond:
 /// newcomers are closed.
 pub(crate) const CONNECTIONS_OVER_MAX: usize = 64;
@@ -252,13 +265,10 @@ pub(crate) const TREES_SESSION_MAX: usize = 256;
 /// Opens of pipes of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
 pub(crate) const PIPES_SESSION_MAX: usize = 16;
 
-/// Bytes that the pipes of one session of SMB hold, from which on they take no more: one long list
-/// of shares that is not read yet. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
-pub(crate) const PIPE_BYTES_SESSION_MAX: usize = 1 << 20;
-
-/// Bytes that the pipes of all sessions of SMB hold, from which on they take no more. Beyond: as
-/// above.
-pub(crate) const PIPE_BYTES_MAX: usize = 64 << 20;
+/// Bytes that the pipes of SMB hold, from which on they take no more. A client may begin one long
+/// list of shares that it does not read, however much the others have. Beyond: refused with
+/// `STATUS_INSUFFICIENT_RESOURCES`.
+pub(crate) const PIPE_BYTES: SumBounds = SumBounds { most: 64 << 20, one_in: 16, least: 256 << 10 };
 
 /// Bytes of the path of an open as operators see it in lists. The rest is cut: a page of long
 /// paths would be larger than clients of the API take.
@@ -267,17 +277,15 @@ pub(crate) const PATH_LISTED_BYTES_MAX: usize = 4096;
 /// Opens of files of one session of SMB. Beyond: refused with `STATUS_INSUFFICIENT_RESOURCES`.
 pub(crate) const OPENS_SESSION_MAX: usize = 1 << 16;
 
-/// Bytes of the path of each open of SMB that do not count in the sums below: the number of opens
-/// bounds them. So no other client's long paths keep ordinary files from being opened.
+/// Bytes of the path of each open of SMB that do not count in the sum below: the number of opens
+/// bounds them.
 pub(crate) const PATH_BYTES_UNCOUNTED: usize = 256;
 
-/// Bytes of the paths of all opens of one session of SMB, beyond [`PATH_BYTES_UNCOUNTED`] of each.
-/// Beyond: a CREATE that opens by a longer path is refused with `STATUS_INSUFFICIENT_RESOURCES`. A
-/// rename to a longer path succeeds, and the opens for which there is no room keep the old path.
-pub(crate) const PATH_BYTES_SESSION_MAX: usize = 16 << 20;
-
-/// Bytes of the paths of all opens of all sessions of SMB, counted likewise. Beyond: as above.
-pub(crate) const PATH_BYTES_MAX: usize = 64 << 20;
+/// Bytes of the paths of all opens of SMB, beyond [`PATH_BYTES_UNCOUNTED`] of each. Beyond: a CREATE
+/// that opens by a longer path is refused with `STATUS_INSUFFICIENT_RESOURCES`. A rename to a longer
+/// path succeeds, and the opens for which there is no room keep the old path. The longer paths that
+/// clients give to the opens of others have a part like that of one client.
+pub(crate) const PATH_BYTES: SumBounds = SumBounds { most: 64 << 20, one_in: 4, least: 256 << 10 };
 
 /// Message ids that a connection of SMB may have unused while its requests wait for the memory of
 /// a gate: enough for one request of the largest size.

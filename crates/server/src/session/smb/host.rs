@@ -195,9 +195,10 @@ impl Host for SmbHost {
 
     async fn apply_rename(&self, open: &OpenRef, renamed: Renamed<'_, VolumeObject>) {
         let file = self.file(&open.key);
-        self.smb.apply_rename(&self.volume, &file, &renamed).await;
+        let paths = &self.session.path_bytes;
+        self.smb.apply_rename(&self.volume, &file, &renamed, paths).await;
         // It may be closed by now; the new name is still to be made stable.
-        open.0.apply_rename(self.store(), &renamed);
+        open.0.apply_rename(self.store(), &renamed, paths);
     }
 
     async fn any_open_below(&self, path: &[u8]) -> bool {

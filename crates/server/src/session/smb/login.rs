@@ -4,10 +4,10 @@ use super::super::{Begun, Cx};
 use super::answer::{Answer, frame_of};
 use super::begin::{Element, proved};
 use super::ending::{Admitted, Ending, Outcome};
-use super::sums::SessionSum;
+use super::sums::{Holder, SumAccount};
 use super::user_session::{LoginOrigin, NewSession, UserSession};
 use super::{Delayed, SmbError, SmbServer, SmbSession, Stage};
-use crate::limits::{LOGINS_CONNECTION_MAX, PATH_BYTES_SESSION_MAX, PIPE_BYTES_SESSION_MAX};
+use crate::limits::LOGINS_CONNECTION_MAX;
 use crate::sync::{Arc, lock, oneshot};
 use std::net::IpAddr;
 use weir_catalog::{User, folded};
@@ -319,11 +319,13 @@ impl SmbSession {
         let keys = Derivation::new(&Provider, &login.session_key, &half.preauth);
         let sealing = negotiated.cipher.map(|cipher| keys.sealing(cipher, Role::Server));
         let sealing = sealing.transpose().map_err(|_| Status::INSUFFICIENT_RESOURCES)?;
+        let origin = Origin::of(cx.peer);
+        let holder = Holder::Client { user: user.rid, origin };
         Ok(Arc::new(UserSession::new(NewSession {
             id: half.session_id,
             rid: user.rid,
             name: user.name.clone(),
-            client: Client::new(Protocol::Smb, Origin::of(cx.peer), &half.session_id.to_be_bytes()),
+            client: Client::new(Protocol::Smb, origin, &half.session_id.to_be_bytes()),
             key: client_key(user.rid, cx.peer),
             peer: cx.peer,
             signing: keys.signing(negotiated.signing, Role::Server),
@@ -331,8 +333,8 @@ impl SmbSession {
             must_sign: self.smb.greeting.signing_required
                 || negotiated.client_requires_signing
                 || request.security_mode.contains(SecurityMode::SIGNING_REQUIRED),
-            pipe_bytes: SessionSum::new(PIPE_BYTES_SESSION_MAX, &self.smb.pipe_bytes),
-            path_bytes: SessionSum::new(PATH_BYTES_SESSION_MAX, &self.smb.path_bytes),
+            pipe_bytes: SumAccount::new(holder, &self.smb.pipe_bytes),
+            path_bytes: SumAccount::new(holder, &self.smb.path_bytes),
             origin: LoginOrigin {
                 connection: cx.connection.serial(),
                 signing: negotiated.signing,

@@ -1,6 +1,6 @@
-//! An open of a named pipe in `IPC$`, whose memory counts in the sums of its session.
+//! An open of a named pipe in `IPC$`, whose memory counts for its client.
 
-use super::sums::{Charge, SessionSum};
+use super::sums::{Charge, SumAccount};
 use crate::sync::{Arc, Mutex, lock};
 use weir_smb::pipe::{Interface, Pipe};
 use weir_smb::wire::FileId;
@@ -20,8 +20,13 @@ struct Counted {
 
 impl PipeOpen {
     /// An open of a pipe that has just been opened.
-    pub(super) fn new(id: FileId, tree: u32, interface: Interface, sum: &Arc<SessionSum>) -> Self {
-        let pipe = Mutex::new(Counted { pipe: Pipe::new(interface), charge: Charge::new(sum) });
+    pub(super) fn new(
+        id: FileId,
+        tree: u32,
+        interface: Interface,
+        account: &Arc<SumAccount>,
+    ) -> Self {
+        let pipe = Mutex::new(Counted { pipe: Pipe::new(interface), charge: Charge::new(account) });
         Self { id, tree, pipe }
     }
 
@@ -37,8 +42,9 @@ impl PipeOpen {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sums::Sum;
+    use super::super::sums::{Holder, Sum};
     use super::*;
+    use crate::limits::SumBounds;
     use weir_smb::pipe::{Host, Share, ShareKind};
 
     /// The first byte of a fragment.
@@ -48,14 +54,15 @@ mod tests {
     fn the_bytes_of_pipes_count_until_their_pipe_is_gone() {
         let shares = || vec![Share { name: "vol", comment: "", kind: ShareKind::Disk }];
         let host = Host { name: "WEIR", group: "W", comment: "", shares: &shares };
-        let sum = SessionSum::new(2, &Arc::new(Sum::new(10)));
-        let open = || PipeOpen::new(FileId::default(), 1, Interface::Srvsvc, &sum);
+        let sum = Arc::new(Sum::new(SumBounds { most: 2, one_in: 1, least: 0 }));
+        let account = SumAccount::new(Holder::Renames, &sum);
+        let open = || PipeOpen::new(FileId::default(), 1, Interface::Srvsvc, &account);
         let (one, two) = (open(), open());
         one.with(|pipe| pipe.write(&BEGINNING, &host)).unwrap();
-        assert!(sum.has_room());
+        assert!(account.has_room());
         two.with(|pipe| pipe.write(&BEGINNING, &host)).unwrap();
-        assert!(!sum.has_room());
+        assert!(!account.has_room());
         drop(one);
-        assert!(sum.has_room());
+        assert!(account.has_room());
     }
 }

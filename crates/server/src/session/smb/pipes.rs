@@ -67,8 +67,8 @@ impl Pipes<'_> {
 
 impl pipe::Pipes for Pipes<'_> {
     fn keep(&self, interface: Interface) -> Option<FileId> {
-        let (id, sum) = (self.smb.next_pipe(), &self.session.pipe_bytes);
-        let pipe = PipeOpen::new(id, self.tree_id, interface, sum);
+        let (id, account) = (self.smb.next_pipe(), &self.session.pipe_bytes);
+        let pipe = PipeOpen::new(id, self.tree_id, interface, account);
         self.session.keep_pipe(pipe).map(|open| open.id)
     }
 

@@ -4,6 +4,7 @@
 //! have them between two parts, and other connections of the worker have their turn.
 
 use super::server::SmbServer;
+use super::sums::SumAccount;
 use super::user_session::FileOpen;
 use crate::engine::ServedVolume;
 use crate::sync::{Arc, Ordering, lock};
@@ -23,12 +24,13 @@ impl SmbServer {
 
     /// Counts a rename of `file` in `volume`, and applies it to the opens of the file in all
     /// sessions, and to the name by which the file is to be deleted. The names of the file are
-    /// locked.
+    /// locked. `paths` is the account of the client that renames.
     pub(super) async fn apply_rename(
         &self,
         volume: &ServedVolume,
         file: &File,
         renamed: &Renamed<'_, VolumeObject>,
+        paths: &SumAccount,
     ) {
         self.renames.fetch_add(1, Ordering::AcqRel);
         let mut after = OpenId(0);
@@ -40,7 +42,7 @@ impl SmbServer {
             };
             for (id, client) in &opens {
                 if let Some(open) = self.open_of(client, *id) {
-                    open.apply_rename(volume.unsynced(), renamed);
+                    open.apply_rename(volume.unsynced(), renamed, paths);
                 }
             }
             match opens.last() {

@@ -4,7 +4,7 @@
 use super::sums::Sum;
 use super::user_session::UserSession;
 use crate::clock::time_of_day;
-use crate::limits::{PATH_BYTES_MAX, PIPE_BYTES_MAX};
+use crate::limits::{PATH_BYTES, PIPE_BYTES};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -77,8 +77,8 @@ impl SmbServer {
             names: Arc::new(names),
             name,
             throttle: Mutex::default(),
-            pipe_bytes: Arc::new(Sum::new(PIPE_BYTES_MAX)),
-            path_bytes: Arc::new(Sum::new(PATH_BYTES_MAX)),
+            pipe_bytes: Arc::new(Sum::new(PIPE_BYTES)),
+            path_bytes: Arc::new(Sum::new(PATH_BYTES)),
             renames: AtomicU64::new(0),
             logins: Arc::default(),
             catalog,

@@ -1,90 +1,152 @@
-//! Bounds in sum on the memory that clients make their sessions hold: bytes of one kind, counted
-//! for the session and for the server. Not here: the bounds themselves, which are in `limits.rs`.
+//! Bounds in sum on the memory that clients make their sessions hold: bytes of one kind, of all
+//! clients together and of each. Not here: the bounds themselves, which are in `limits.rs`.
 
-use crate::sync::{Arc, AtomicUsize, Ordering};
+use crate::limits::SumBounds;
+use crate::sync::{Arc, Mutex, lock};
+use std::collections::BTreeMap;
+use weir_core::Origin;
+use weir_core::origin::part;
 
-/// Bytes that count together, and how many they may be.
+/// Bytes that count together.
 pub(super) struct Sum {
-    bytes: AtomicUsize,
-    most: usize,
+    bounds: SumBounds,
+    held: Mutex<Held>,
 }
 
-/// Bytes that a session holds, which count for the server too.
-pub(super) struct SessionSum {
-    session: Sum,
-    server: Arc<Sum>,
+#[derive(Default)]
+struct Held {
+    total: usize,
+    /// By holder, unless it holds nothing.
+    of: BTreeMap<Holder, usize>,
 }
 
-/// Bytes that count in both sums until they are given up, at the latest when this is dropped.
+/// The holder of bytes that count together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Holder {
+    /// A user at an origin: neither more sessions nor more addresses of a network give a user more.
+    Client {
+        /// The user's relative identifier.
+        user: u32,
+        origin: Origin,
+    },
+    /// All clients that rename what others have open. The bytes are not the holder's of the open:
+    /// that client could not open files any more because of them. They are not the bytes of the
+    /// client that renames either: the other decides how many opens there are, and for how long.
+    Renames,
+}
+
+/// A sum as one holder sees it.
+pub(super) struct SumAccount {
+    holder: Holder,
+    sum: Arc<Sum>,
+}
+
+/// Bytes that count for a holder until they are given up, at the latest when this is dropped.
 pub(super) struct Charge {
     bytes: usize,
-    sum: Arc<SessionSum>,
+    account: Arc<SumAccount>,
+    /// They count for [`Holder::Renames`] instead of the holder of the account.
+    by_rename: bool,
 }
 
 impl Sum {
-    /// No bytes of `most`.
-    pub(super) fn new(most: usize) -> Self {
-        Self { bytes: AtomicUsize::new(0), most }
+    /// No bytes.
+    pub(super) fn new(bounds: SumBounds) -> Self {
+        Self { bounds, held: Mutex::default() }
     }
 
-    fn has_room(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) < self.most
+    /// Counts `to` instead of `from` bytes of `holder`. False, and nothing changes, if these are
+    /// more and would pass a bound, unless the change is `forced`.
+    fn change(&self, holder: Holder, from: usize, to: usize, forced: bool) -> bool {
+        if from == to {
+            return true;
+        }
+        let mut held = lock(&self.held);
+        let (own, total) = held.after(holder, from, to);
+        if to > from && !forced && self.passes(own, total) {
+            return false;
+        }
+        held.total = total;
+        match own {
+            0 => held.of.remove(&holder),
+            own => held.of.insert(holder, own),
+        };
+        true
     }
 
-    fn add(&self, bytes: usize) -> usize {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
-    }
-
-    fn remove(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    /// Do these bytes of a holder, which are among `total`, pass a bound?
+    fn passes(&self, own: usize, total: usize) -> bool {
+        let SumBounds { most, one_in, least } = self.bounds;
+        total > most || own > part(most, total.saturating_sub(own), one_in, least)
     }
 }
 
-impl SessionSum {
-    /// No bytes of `most`, beside those of other sessions in `server`.
-    pub(super) fn new(most: usize, server: &Arc<Sum>) -> Arc<Self> {
-        Arc::new(Self { session: Sum::new(most), server: Arc::clone(server) })
+impl Held {
+    /// The bytes of `holder` and of all with `to` instead of `from` of them.
+    fn after(&self, holder: Holder, from: usize, to: usize) -> (usize, usize) {
+        let own = self.of.get(&holder).copied().unwrap_or(0);
+        let after = |bytes: usize| bytes.saturating_sub(from).saturating_add(to);
+        (after(own), after(self.total))
+    }
+}
+
+impl SumAccount {
+    /// The account of `holder` in `sum`.
+    pub(super) fn new(holder: Holder, sum: &Arc<Sum>) -> Arc<Self> {
+        Arc::new(Self { holder, sum: Arc::clone(sum) })
     }
 
-    /// Are both sums below their bounds?
+    /// May the holder have one byte more?
     pub(super) fn has_room(&self) -> bool {
-        self.session.has_room() && self.server.has_room()
-    }
-
-    fn both(&self) -> [&Sum; 2] {
-        [&self.session, &self.server]
+        let (own, total) = lock(&self.sum.held).after(self.holder, 0, 1);
+        !self.sum.passes(own, total)
     }
 }
 
 impl Charge {
     /// No bytes.
-    pub(super) fn new(sum: &Arc<SessionSum>) -> Self {
-        Self { bytes: 0, sum: Arc::clone(sum) }
+    pub(super) fn new(account: &Arc<SumAccount>) -> Self {
+        Self { bytes: 0, account: Arc::clone(account), by_rename: false }
+    }
+
+    fn holder(&self) -> Holder {
+        if self.by_rename { Holder::Renames } else { self.account.holder }
+    }
+
+    fn change(&mut self, bytes: usize, forced: bool) -> bool {
+        let changed = self.account.sum.change(self.holder(), self.bytes, bytes, forced);
+        if changed {
+            self.bytes = bytes;
+        }
+        changed
     }
 
     /// Counts with `bytes` instead, whatever the bounds.
     pub(super) fn set(&mut self, bytes: usize) {
-        for sum in self.sum.both() {
-            sum.add(bytes);
-            sum.remove(self.bytes);
-        }
-        self.bytes = bytes;
+        let _always = self.change(bytes, true);
     }
 
     /// Counts with `bytes` instead. False, and nothing changes, if these are more and would pass a
     /// bound.
     #[must_use]
     pub(super) fn try_set(&mut self, bytes: usize) -> bool {
-        let more = bytes.saturating_sub(self.bytes);
-        let both = self.sum.both();
-        let passed = both.map(|sum| sum.add(more) > sum.most);
-        let fits = more == 0 || passed == [false; 2];
-        let unused = if fits { self.bytes.saturating_sub(bytes) } else { more };
-        both.iter().for_each(|sum| sum.remove(unused));
-        if fits {
-            self.bytes = bytes;
+        self.change(bytes, false)
+    }
+
+    /// Counts with `bytes` instead, because a client renames. If these are more, and the client is
+    /// not the holder, they count for [`Holder::Renames`]. False, and nothing changes, if they
+    /// would pass a bound.
+    #[must_use]
+    pub(super) fn try_rename(&mut self, bytes: usize, by: &SumAccount) -> bool {
+        if bytes <= self.bytes || self.by_rename || by.holder == self.account.holder {
+            return self.try_set(bytes);
         }
-        fits
+        let moved = self.account.sum.change(Holder::Renames, 0, bytes, false);
+        if moved {
+            self.set(0);
+            (self.by_rename, self.bytes) = (true, bytes);
+        }
+        moved
     }
 }
 
@@ -98,29 +160,68 @@ impl Drop for Charge {
 mod tests {
     use super::*;
 
-    fn counted(sum: &SessionSum) -> [usize; 2] {
-        sum.both().map(|sum| sum.bytes.load(Ordering::Relaxed))
+    fn sum(most: usize, one_in: usize, least: usize) -> Arc<Sum> {
+        Arc::new(Sum::new(SumBounds { most, one_in, least }))
+    }
+
+    fn client(user: u32, sum: &Arc<Sum>) -> Arc<SumAccount> {
+        SumAccount::new(Holder::Client { user, origin: Origin::default() }, sum)
+    }
+
+    fn total(sum: &Sum) -> usize {
+        lock(&sum.held).total
     }
 
     #[test]
-    fn bytes_count_for_their_session_and_the_server_until_they_are_dropped() {
-        let server = Arc::new(Sum::new(100));
-        let (one, other) = (SessionSum::new(60, &server), SessionSum::new(60, &server));
-        let (mut first, mut second) = (Charge::new(&one), Charge::new(&other));
-        assert!(first.try_set(60));
+    fn bytes_count_for_their_client_and_for_all_until_they_are_dropped() {
+        let sum = sum(100, 2, 0);
+        let (one, other) = (client(1, &sum), client(2, &sum));
+        // Another session of the client has the same part.
+        let (mut first, mut again) = (Charge::new(&one), Charge::new(&client(1, &sum)));
+        assert!(first.try_set(30) && again.try_set(20));
+        assert!(!first.try_set(31) && !again.try_set(21), "half of what the others leave");
         assert!(!one.has_room() && other.has_room());
-        assert!(!first.try_set(61), "of the session");
-        assert!(!second.try_set(41), "of the server");
-        assert_eq!((counted(&one), counted(&other)), ([60, 60], [0, 60]));
-        assert!(second.try_set(40) && !other.has_room());
-        // Less always has room, also where a sum has passed its bound.
+        let mut second = Charge::new(&other);
+        assert!(!second.try_set(26) && second.try_set(25));
+        assert_eq!(total(&sum), 75);
+        // Less always has room, also where a bound is passed.
         second.set(70);
-        assert!(second.try_set(65));
-        assert!(first.try_set(10));
-        assert_eq!((counted(&one), counted(&other)), ([10, 75], [65, 75]));
-        drop(second);
-        assert_eq!((counted(&one), counted(&other)), ([10, 10], [0, 10]));
-        drop(first);
-        assert_eq!(counted(&one), [0, 0]);
+        assert!(second.try_set(65) && first.try_set(10));
+        assert!(!second.try_set(66));
+        assert_eq!(total(&sum), 95);
+        drop((first, second, again));
+        assert_eq!(total(&sum), 0);
+        assert!(lock(&sum.held).of.is_empty());
+    }
+
+    #[test]
+    fn a_client_has_its_least_part_until_the_sum_is_full() {
+        let sum = sum(100, 4, 10);
+        let mut greedy: Vec<Charge> = (0..5).map(|user| Charge::new(&client(user, &sum))).collect();
+        for charge in &mut greedy {
+            while charge.try_set(charge.bytes + 1) {}
+            assert!(charge.bytes >= 10);
+        }
+        let mut late = Charge::new(&client(9, &sum));
+        let left = 100 - total(&sum);
+        assert!(left > 0 && late.try_set(left.min(10)));
+    }
+
+    #[test]
+    fn bytes_that_another_client_names_count_for_neither() {
+        let sum = sum(100, 4, 0);
+        let (ann, bob) = (client(1, &sum), client(2, &sum));
+        let mut charge = Charge::new(&ann);
+        assert!(charge.try_set(5));
+        assert!(charge.try_rename(20, &bob) && charge.by_rename);
+        assert!(!charge.try_rename(26, &bob), "all renames have one part");
+        let of = |holder| lock(&sum.held).of.get(&holder).copied();
+        assert_eq!((of(ann.holder), of(bob.holder), of(Holder::Renames)), (None, None, Some(20)));
+        assert!(charge.try_rename(3, &ann));
+        let mut own = Charge::new(&ann);
+        assert!(own.try_set(5) && own.try_rename(10, &ann) && own.try_rename(8, &bob));
+        assert_eq!((of(ann.holder), of(Holder::Renames)), (Some(8), Some(3)));
+        drop((charge, own));
+        assert_eq!(total(&sum), 0);
     }
 }

@@ -2,9 +2,9 @@
 
 mod renames;
 
-use super::sums::{Charge, SessionSum};
+use super::sums::{Charge, Holder, SumAccount};
 use super::testing::{Ask, Client, Fixture, Protection, Told};
-use crate::limits::{PATH_BYTES_MAX, PATH_BYTES_UNCOUNTED, REPLY_BYTES_MAX};
+use crate::limits::{PATH_BYTES, PATH_BYTES_UNCOUNTED, REPLY_BYTES_MAX};
 use std::time::Duration;
 use weir_catalog::{PoolChange, TermsChange, VolumeChange};
 use weir_control::plane::SmbOpen;
@@ -660,9 +660,9 @@ fn long_paths_have_a_bound_in_sum_and_short_ones_none() {
     let made = client.ask(Ask::open_as(&dir, CreateOptions::DIRECTORY_FILE)).file();
     assert_eq!(client.ask(Ask::close(made)).status(), Status::SUCCESS);
     let [long, other] = ["f", "g"].map(|name| format!(r"{dir}\{}", name.repeat(100)));
-    let others = SessionSum::new(usize::MAX, &fixture.server.engine().smb.path_bytes);
+    let others = SumAccount::new(Holder::Renames, &fixture.server.engine().smb.path_bytes);
     let mut theirs = Charge::new(&others);
-    theirs.set(PATH_BYTES_MAX - (long.len() - PATH_BYTES_UNCOUNTED));
+    theirs.set(PATH_BYTES.most - (long.len() - PATH_BYTES_UNCOUNTED));
     let file = client.open(&long);
     let full = Status::INSUFFICIENT_RESOURCES;
     assert_eq!(client.ask(Ask::open(&long)).status(), full);
@@ -679,7 +679,8 @@ fn long_paths_have_a_bound_in_sum_and_short_ones_none() {
     drop(client);
     fixture.until_nobody_is_left();
     // An open is dropped a moment after it is closed.
-    while !theirs.try_set(PATH_BYTES_MAX) {
+    theirs.set(0);
+    while !theirs.try_set(PATH_BYTES.most / PATH_BYTES.one_in) {
         std::thread::yield_now();
     }
 }

@@ -4,7 +4,7 @@
 //! Every worker can reach every session and open. Not here: the login, and the operations.
 
 use super::pipe_open::PipeOpen;
-use super::sums::{Charge, SessionSum};
+use super::sums::{Charge, SumAccount};
 use super::tree::DiskTree;
 use crate::engine::ServedVolume;
 use crate::limits::{
@@ -46,7 +46,7 @@ impl FileOpen {
         open: Open<VolumeObject>,
         volume: &Arc<ServedVolume>,
         state: OpenState<VolumeObject>,
-        paths: &Arc<SessionSum>,
+        paths: &Arc<SumAccount>,
     ) -> Self {
         let (volume_id, since) = (volume.id, volume.clock().now());
         let changes = Mutex::new(Changes { state, path: Charge::new(paths) });
@@ -66,10 +66,15 @@ impl FileOpen {
     }
 
     /// Applies a rename of its file. Without room for the path, the open keeps the old one: no
-    /// client's rename fails for it.
-    pub(super) fn apply_rename(&self, store: &VolumeStore, renamed: &Renamed<'_, VolumeObject>) {
+    /// client's rename fails for it. `paths` is the account of the client that renames.
+    pub(super) fn apply_rename(
+        &self,
+        store: &VolumeStore,
+        renamed: &Renamed<'_, VolumeObject>,
+        paths: &SumAccount,
+    ) {
         let Changes { state, path } = &mut *lock(&self.changes);
-        renamed.apply(store, state, |bytes| path.try_set(counted(bytes)));
+        renamed.apply(store, state, |bytes| path.try_rename(counted(bytes), paths));
     }
 
     /// Is its object below the directory at this path?
@@ -161,10 +166,10 @@ pub(crate) struct UserSession {
     pub(super) sealing: Option<SealKeys<Provider>>,
     /// Requests must be signed, or sealed.
     pub(super) must_sign: bool,
-    /// Bytes that its pipes hold.
-    pub(super) pipe_bytes: Arc<SessionSum>,
-    /// Bytes of the paths of its opens, without those that do not count.
-    pub(super) path_bytes: Arc<SessionSum>,
+    /// Bytes that the pipes of its client hold.
+    pub(super) pipe_bytes: Arc<SumAccount>,
+    /// Bytes of the paths of the opens of its client, without those that do not count.
+    pub(super) path_bytes: Arc<SumAccount>,
     pub(super) origin: LoginOrigin,
     /// Time of the last request.
     used: AtomicU64,
@@ -200,8 +205,8 @@ pub(super) struct NewSession {
     pub(super) signing: SigningKey<Provider>,
     pub(super) sealing: Option<SealKeys<Provider>>,
     pub(super) must_sign: bool,
-    pub(super) pipe_bytes: Arc<SessionSum>,
-    pub(super) path_bytes: Arc<SessionSum>,
+    pub(super) pipe_bytes: Arc<SumAccount>,
+    pub(super) path_bytes: Arc<SumAccount>,
     pub(super) origin: LoginOrigin,
 }
 
