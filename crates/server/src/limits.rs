@@ -281,10 +281,10 @@ pub(crate) const OPENS_SESSION_MAX: usize = 1 << 16;
 /// bounds them.
 pub(crate) const PATH_BYTES_UNCOUNTED: usize = 256;
 
-/// Bytes of the paths of all opens of SMB, beyond [`PATH_BYTES_UNCOUNTED`] of each. Beyond: a CREATE
-/// that opens by a longer path is refused with `STATUS_INSUFFICIENT_RESOURCES`. A rename to a longer
-/// path succeeds, and the opens for which there is no room keep the old path. The longer paths that
-/// clients give to the opens of others have a part like that of one client.
+/// Bytes of the paths of all opens of SMB, beyond [`PATH_BYTES_UNCOUNTED`] of each. Beyond: a
+/// CREATE that opens by a longer path is refused with `STATUS_INSUFFICIENT_RESOURCES`. A rename to
+/// a longer path succeeds, and the opens for which there is no room keep the old path. The longer
+/// paths that clients give to the opens of others have a part like that of one client.
 pub(crate) const PATH_BYTES: SumBounds = SumBounds { most: 64 << 20, one_in: 4, least: 256 << 10 };
 
 /// Message ids that a connection of SMB may have unused while its requests wait for the memory of
