@@ -36,7 +36,6 @@ pub fn message(header: &Header, encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     message
 }
 
-
 /// A script of steps: for each, a selector (one byte), the length of its bytes (two bytes,
 /// big-endian), and the bytes.
 pub fn steps(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
