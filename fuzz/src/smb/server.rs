@@ -217,8 +217,8 @@ impl Servers {
         let client = &mut self.clients[who];
         for id in client.host.open_ids() {
             let open = client.host.take(id).expect("it was there");
-            let place = client.host.with(&open, |state| state.place.clone());
-            block_on(ops::end(&client.host, open.shared, &open.object, place.as_ref()));
+            let place = || client.host.with(&open, |state| state.place.clone());
+            block_on(ops::end(&client.host, open.shared, &open.object, place));
         }
         client.last = [None; 2];
         client.pipes = Pipes::default();
