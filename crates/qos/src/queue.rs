@@ -38,8 +38,9 @@
 //!
 //! # Cost
 //!
-//! O(log clients + log connections) for each request pushed, released or cancelled, over the
-//! waiting ones; no keys of a peer's choice can make it worse. An empty queue holds no memory.
+//! O(log clients + log connections) for each request pushed or released, whatever keys a peer
+//! chooses; a request that is cancelled moves those of its connection. An empty queue has no
+//! memory.
 //!
 //! # Assertions
 //!

@@ -570,6 +570,10 @@ fn queue_keeps<T>(queue: &mut Queue<T>, meters: &Meters, milli: u64) {
     let stalled = queue.connections.iter().filter(|(_, one)| one.stalled);
     let stalled: usize = stalled.map(|(_, one)| one.waiters.len()).sum();
     assert_eq!((queue.len, queue.stalled), (waiting, stalled), "at {milli}");
+    for (at, client) in &queue.clients {
+        let of = queue.connections.iter().filter(|(_, one)| one.client == at && one.stalled);
+        assert_eq!(client.stalled, of.count(), "at {milli}");
+    }
     assert_eq!(meters.is_waiting(), queue.ready() > 0, "at {milli}");
 }
 
@@ -595,16 +599,13 @@ fn a_stalled_connection_may_be_cancelled_and_survives_other_limits() {
     assert!(queue.is_empty());
 }
 
-/// The bytes that each of two connections of a client gets in 20 s. The second one always has 32
-/// requests waiting, and the first one has one; `behind` acts before each of its requests.
-fn shares_of_connections(behind: impl Fn(&mut Queue<u64>, &Meters)) -> [u64; 2] {
+/// The requests of 64 KiB that each of two connections of a client gets served in 20 s. The second
+/// one always has 32 of them waiting, and the first one has what `park` parks after each.
+fn shares_of_connections(park: impl Fn(&mut Queue<u64>, &Meters)) -> [u64; 2] {
     let limits = Limits { iops: None, ..Limits::of(BytesPerSecond(MIB)) };
     let (meters, mut queue) = (Meters::new(limits), Queue::new());
-    let push = |queue: &mut Queue<u64>, connection| {
-        queue.push(&meters, client(1), connection, Cost::of(64 * KIB), connection);
-    };
-    (0..32).for_each(|_| push(&mut queue, 1));
-    push(&mut queue, 0);
+    (0..32).for_each(|_| park_one(&mut queue, &meters, 1, u64::MAX));
+    park(&mut queue, &meters);
     let (mut now, mut went) = (START, [0; 2]);
     while now < Mono(START.0 + 20_000_000_000) {
         let mut gone = Vec::new();
@@ -614,29 +615,60 @@ fn shares_of_connections(behind: impl Fn(&mut Queue<u64>, &Meters)) -> [u64; 2] 
         });
         for connection in gone {
             went[usize::try_from(connection).unwrap()] += 1;
-            if connection == 0 {
-                behind(&mut queue, &meters);
+            match connection {
+                0 => park(&mut queue, &meters),
+                _ => park_one(&mut queue, &meters, connection, u64::MAX),
             }
-            push(&mut queue, connection);
         }
         now = next.unwrap();
     }
     went
 }
 
+fn park_one(queue: &mut Queue<u64>, meters: &Meters, connection: u64, serial: u64) {
+    let order = Order { serial, standing: Standing::New };
+    let cost = Cost::of(64 * KIB);
+    let entry = Entry { client: client(1), connection, cost, token: connection };
+    queue.push_in_order(meters, entry, order);
+}
+
 #[test]
 fn cancelling_gains_no_share_among_the_connections_of_a_client() {
-    const LAST: u64 = 1 << 40;
-    let honest = shares_of_connections(|_, _| {});
-    let cancelling = shares_of_connections(|queue, meters| {
-        let order = Order { serial: LAST, standing: Standing::New };
-        let (client, cost) = (client(1), Cost::of(64 * KIB));
-        queue.push_in_order(meters, Entry { client, connection: 0, cost, token: 7 }, order);
-        assert_eq!(queue.cancel(meters, client, 0, LAST), Some(7));
+    const CANCELLED: u64 = 7;
+    let honest = shares_of_connections(|queue, meters| park_one(queue, meters, 0, u64::MAX));
+    let alone = shares_of_connections(|queue, meters| {
+        park_one(queue, meters, 0, CANCELLED);
+        assert!(queue.cancel(meters, client(1), 0, CANCELLED).is_some());
+        park_one(queue, meters, 0, u64::MAX);
     });
-    for [one, other] in [honest, cancelling] {
+    let in_front = shares_of_connections(|queue, meters| {
+        park_one(queue, meters, 0, CANCELLED);
+        park_one(queue, meters, 0, u64::MAX);
+        assert!(queue.cancel(meters, client(1), 0, CANCELLED).is_some());
+    });
+    for [one, other] in [honest, alone, in_front] {
         assert!(one.abs_diff(other) <= 1 && one + other > 300, "{one} and {other}");
     }
+}
+
+#[test]
+fn a_connection_whose_only_stalled_request_is_cancelled_is_not_stalled_any_more() {
+    let (meters, mut queue) = (Meters::new(Limits::of(BytesPerSecond(MIB))), Queue::new());
+    let park = |queue: &mut Queue<u64>, connection: u64, serial| {
+        let order = Order { serial, standing: Standing::New };
+        let (client, cost) = (client(connection.into()), Cost::of(512));
+        let entry = Entry { client, connection, cost, token: connection * 100 + serial };
+        queue.push_in_order(&meters, entry, order);
+    };
+    // The other client keeps the queue from being emptied.
+    park(&mut queue, 1, 1);
+    park(&mut queue, 2, 2);
+    assert_eq!(polled_but(&mut queue, &meters, START, &[1, 2]), [] as [u64; 0]);
+    assert_eq!(queue.cancel(&meters, client(1), 1, 1), Some(101));
+    queue_keeps(&mut queue, &meters, 1);
+    park(&mut queue, 1, 3);
+    queue_keeps(&mut queue, &meters, 3);
+    assert_eq!(released(&mut queue, &meters, START), [103]);
 }
 
 #[test]
