@@ -38,9 +38,8 @@
 //!
 //! # Cost
 //!
-//! O(log clients + log connections) for each request pushed or released, whatever keys a peer
-//! chooses; a request that is cancelled moves those of its connection. An empty queue has no
-//! memory.
+//! O(log clients + log connections) for each request pushed or released, whatever keys a peer has;
+//! a request that is cancelled moves those of its connection. An empty queue has no memory.
 //!
 //! # Assertions
 //!
