@@ -373,7 +373,7 @@ fn number(name: &str) -> Option<usize> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Takes the next answer, which must tell of success.
+/// Receives the next response, whose status must be success.
 fn answered(session: &mut Session) -> Result<()> {
     // The results of every procedure begin with the status.
     let done =

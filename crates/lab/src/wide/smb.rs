@@ -281,7 +281,7 @@ fn create_over_smb(smb: &mut SmbSession, allow: &Sender<()>, stop: &Stop) -> Res
                 }
                 created += 1;
                 if created.is_multiple_of(BATCH) {
-                    // The other side has failed if nobody hears it, and says so itself.
+                    // If the other thread has failed, it reports that itself.
                     allow.send(()).ok();
                 }
                 Ok(None)

@@ -5,9 +5,9 @@
 
 use super::Engine;
 use super::lock_ids::LockId;
+use crate::session::deliver;
 use crate::session::rpc::nlm;
 use crate::session::smb::Moment;
-use crate::session::tell;
 use weir_control::plane::{ClientState, Lock, Object, SmbOpen, SmbSession, Step};
 use weir_core::hex;
 use weir_state::{ListedLock, LockPlace, LockSpot, Mode, OpenFile, OpenId, ReleasedLock};
@@ -134,7 +134,7 @@ impl ClientState for Engine {
         let place = self.place_of(LockId::from_text(id)?)?;
         let mut grants = Vec::new();
         let released = self.locks.tables().release_lock(&place, &mut grants);
-        tell(grants);
+        deliver(grants);
         let ReleasedLock { lock, waiter } = released?;
         if let Some(waiter) = waiter {
             waiter.cancelled();

@@ -218,11 +218,10 @@ pub(crate) enum Waiter {
 }
 
 impl Waiter {
-    /// Ends the wait of a request that is in the tables no more, as its client's own cancelling
-    /// does.
+    /// Ends the wait of a request that was removed from the tables, as a CANCEL of its client does.
     pub(crate) fn cancelled(self) {
         match self {
-            // NLM has no message for it: a client that still waits asks again after a while.
+            // NLM has no message for this: a client that still waits sends its request again.
             Self::Nlm(waiter) => drop(waiter),
             Self::Smb(waiter) => waiter.cancelled(),
             #[cfg(test)]
@@ -231,9 +230,9 @@ impl Waiter {
     }
 }
 
-/// Tells the clients that got these locks, each by its own protocol. Not while the tables are
-/// locked.
-pub(crate) fn tell(grants: Vec<Grant<Waiter>>) {
+/// Informs the clients that got these locks, each by its own protocol. Not to be called while the
+/// tables are locked.
+pub(crate) fn deliver(grants: Vec<Grant<Waiter>>) {
     for Grant { id, ask, waiter } in grants {
         match waiter {
             Waiter::Nlm(waiter) => waiter.granted(id, &ask),

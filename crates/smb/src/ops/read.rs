@@ -1,7 +1,7 @@
 //! READ (MS-SMB2 §3.3.5.12): the store appends the data to the response itself.
 //!
 //! A READ that finds less than its client needs at least fails, but the store has read the data:
-//! the failure tells how much, so that no client reads the disk for nothing.
+//! the failure has the number of bytes, which are charged, so that no client reads for nothing.
 
 use super::{Context, Done, Failure, Outcome};
 use crate::host::Host;

@@ -163,8 +163,8 @@ impl<W> Tables<W> {
     /// it, or ends the wait of the request there; also in the grace period. `None` if there is
     /// nothing in this place. Other locks of the owner stay.
     ///
-    /// For an operator: the owner did not ask for it, and goes on in the belief that it holds the
-    /// lock unless its protocol can tell it.
+    /// For operators. The owner did not ask for the release, and continues to act as the holder
+    /// unless its protocol informs it.
     pub fn release_lock(
         &mut self,
         place: &LockPlace,

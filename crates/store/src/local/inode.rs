@@ -14,8 +14,8 @@ use std::hint::spin_loop;
 use weir_core::attr::Change;
 use weir_core::{Access, Acl, Attr, Credentials, FileKind, FsError, FsResult, ObjectKey, access};
 
-/// Attempts to get the right to write into a file that somebody else writes into. They took 6 µs on
-/// an AMD EPYC, where the kernel took 1.5 µs to write 64 KiB within its caches and 8 µs to write
+/// Attempts to get the right to write into a file that another thread writes into. They took 6 µs
+/// on an AMD EPYC, where the kernel took 1.5 µs to write 64 KiB within its caches and 8 µs to write
 /// 64 KiB of a gigabyte.
 const TRIES: u32 = 256;
 

@@ -11,7 +11,7 @@ use super::waiter::{Waited, wait};
 use crate::engine::{Asked, Permit, ServedVolume};
 use crate::locks::LockedTables;
 use crate::op_name::OpName;
-use crate::session::{Waiter, tell};
+use crate::session::{Waiter, deliver};
 use crate::sync::Arc;
 use crate::worker::{Barrier, IoGenerations, IoGuard, NoPermit, Permits};
 use std::future::Future;
@@ -71,14 +71,14 @@ impl SmbHost {
         if named <= NAMED_AT_ONCE && tables.is_quick_open(open) {
             let done = act(&mut tables, &mut grants);
             drop(tables);
-            tell(grants);
+            deliver(grants);
             return Ok(done);
         }
         drop(tables);
         let done = self.volume.locks.aside(move |door| {
             let mut grants = Vec::new();
             let done = act(&mut door.tables(), &mut grants);
-            tell(grants);
+            deliver(grants);
             done
         });
         done.await.ok_or(Status::INSUFFICIENT_RESOURCES)

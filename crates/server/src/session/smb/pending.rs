@@ -1,9 +1,9 @@
 //! The requests of one connection that wait for something: for their contract, a lock or the disk.
-//! A request that came alone and an element of a frame are treated alike.
+//! The only request of a frame and an element of a compound are treated alike.
 //!
-//! One that waits for a second is told so by an interim response (MS-SMB2 §3.3.4.2), after which
-//! its final response has the asynchronous form; and a client may cancel it. The asynchronous id of
-//! a request is its message id, which no other has on its connection (MS-SMB2 §3.3.1.13).
+//! A request that waits for a second gets an interim response (MS-SMB2 §3.3.4.2), and its final
+//! response has the asynchronous form. A client may cancel a request that waits. The asynchronous
+//! id of a request is its message id, which is unique on its connection (MS-SMB2 §3.3.1.13).
 //!
 //! Not here: the wait.
 
@@ -26,14 +26,14 @@ const INTERIM_AFTER: Duration = Duration::from_secs(1);
 const INTERIM: u64 = 1;
 /// The client has cancelled the request.
 const CANCELLED: u64 = 2;
-/// The server stops: the request waits for other clients no more.
+/// The server stops: the request does not wait for other clients any more.
 const STOPPED: u64 = 4;
 
 /// A request that may come to wait.
 pub(crate) struct Pending {
     state: AtomicU64,
     waker: Mutex<Option<Waker>>,
-    /// The place of a request that came alone at its gate, if it waited there.
+    /// The place at its gate of the only request of a frame, if it waited there.
     at_gate: Mutex<Option<AtGate>>,
 }
 
@@ -381,7 +381,7 @@ mod tests {
         list.drain();
         let late = list.wait(3, false, 9);
         assert!(!for_others(&parked) && for_others(&begun) && for_others(&late));
-        assert!(!for_contract(&begun) && !for_contract(&late), "the contract lets them go");
+        assert!(!for_contract(&begun) && !for_contract(&late), "the contract ends these waits");
         assert_eq!(list.ids_due(9), [0, 1], "they wait on");
         assert!(list.cancel(0).is_none() && list.cancel(3).is_none());
         assert!(for_contract(&begun) && for_contract(&late));

@@ -1,4 +1,4 @@
-//! An open of a named pipe in `IPC$`, whose memory counts for its client.
+//! An open of a named pipe in `IPC$`. The memory of the pipe counts for its client.
 
 use super::sums::{Charge, SumAccount};
 use crate::sync::{Arc, Mutex, lock};

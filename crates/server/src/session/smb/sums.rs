@@ -29,9 +29,9 @@ pub(super) enum Holder {
         user: u32,
         origin: Origin,
     },
-    /// All clients that rename what others have open. The bytes are not the holder's of the open:
-    /// that client could not open files any more because of them. They are not the bytes of the
-    /// client that renames either: the other decides how many opens there are, and for how long.
+    /// All clients that rename files which other clients have open. The bytes do not count for the
+    /// client that has the open: they could keep it from opening files. They do not count for the
+    /// client that renames either, which does not decide how many opens there are, or for how long.
     Renames,
 }
 

@@ -400,7 +400,7 @@ impl Ask {
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Received {
     pub(crate) header: Header,
     /// The message, from its header on.
     pub(crate) message: Vec<u8>,
@@ -408,7 +408,7 @@ pub(crate) struct Told {
     pub(crate) sealed: bool,
 }
 
-impl Told {
+impl Received {
     pub(crate) fn status(&self) -> Status {
         self.header.status
     }
@@ -552,7 +552,7 @@ impl Client {
     }
 
     /// The next frame with responses; nothing if the server has closed the connection.
-    pub(crate) fn receive_frame(&mut self) -> Option<Vec<Told>> {
+    pub(crate) fn receive_frame(&mut self) -> Option<Vec<Received>> {
         let mut prefix = [0; 4];
         self.socket.read_exact(&mut prefix).ok()?;
         let mut frame = vec![0; usize::try_from(u32::from_be_bytes(prefix)).unwrap()];
@@ -562,18 +562,18 @@ impl Client {
             frame = self.seal.as_ref().unwrap().open(&mut frame).unwrap().to_vec();
         }
         let chain = Chain::decode(&frame).unwrap();
-        let told = |element: weir_smb::wire::Element| {
+        let response = |element: weir_smb::wire::Element| {
             let (header, message) = (element.header, frame[element.at].to_vec());
             if header.flags.contains(HeaderFlags::SIGNED) {
                 self.key.as_ref().unwrap().verify(&Provider, &message).unwrap();
             }
-            Told { header, message, sealed }
+            Received { header, message, sealed }
         };
-        Some(chain.iter().map(told).collect())
+        Some(chain.iter().map(response).collect())
     }
 
     /// The next frame that is no interim response.
-    pub(crate) fn receive_final(&mut self) -> Vec<Told> {
+    pub(crate) fn receive_final(&mut self) -> Vec<Received> {
         loop {
             let frame = self.receive_frame().expect("the connection is open");
             if frame[0].status() != Status::PENDING {
@@ -583,10 +583,10 @@ impl Client {
     }
 
     /// The next response that is no interim one.
-    pub(crate) fn receive(&mut self) -> Told {
-        let mut told = self.receive_final();
-        assert_eq!(told.len(), 1, "responses in one frame");
-        told.remove(0)
+    pub(crate) fn receive(&mut self) -> Received {
+        let mut response = self.receive_final();
+        assert_eq!(response.len(), 1, "responses in one frame");
+        response.remove(0)
     }
 
     /// Waits until the server has closed the connection.
@@ -595,7 +595,7 @@ impl Client {
     }
 
     /// Sends one request, and gives its response.
-    pub(crate) fn ask(&mut self, ask: Ask) -> Told {
+    pub(crate) fn ask(&mut self, ask: Ask) -> Received {
         self.send(&[ask]);
         self.receive()
     }
@@ -607,10 +607,10 @@ impl Client {
 
     /// Negotiates, and logs the user in.
     pub(crate) fn log_in(&mut self) {
-        let told = self.ask(Ask::negotiate());
-        assert_eq!(told.status(), Status::SUCCESS);
+        let response = self.ask(Ask::negotiate());
+        assert_eq!(response.status(), Status::SUCCESS);
         self.preauth.update(&Provider, &self.sent);
-        self.preauth.update(&Provider, &told.message);
+        self.preauth.update(&Provider, &response.message);
         self.send_proof(PASSWORD);
         assert_eq!(self.receive().status(), Status::SUCCESS);
     }
@@ -627,11 +627,11 @@ impl Client {
         self.send_token(&initiator.first());
         let mut preauth = self.preauth.clone();
         preauth.update(&Provider, &self.sent);
-        let told = self.receive();
-        preauth.update(&Provider, &told.message);
-        assert_eq!(told.status(), Status::MORE_PROCESSING_REQUIRED);
-        self.session = told.header.session_id;
-        let challenge = SessionSetupResponse::decode(&told.message).unwrap().token;
+        let response = self.receive();
+        preauth.update(&Provider, &response.message);
+        assert_eq!(response.status(), Status::MORE_PROCESSING_REQUIRED);
+        self.session = response.header.session_id;
+        let challenge = SessionSetupResponse::decode(&response.message).unwrap().token;
         let proven = initiator.prove(&Provider, challenge).unwrap();
         self.send_token(proven.token());
         preauth.update(&Provider, &self.sent);
@@ -656,8 +656,8 @@ impl Client {
         let path = format!(r"\\server\{share}");
         let path = to_utf16(&path);
         let request = TreeConnectRequest { flags: TreeConnectFlags::empty(), path: &path };
-        let told = self.ask(Ask::new(Command::TreeConnect, |out| request.encode(out)));
-        assert_eq!(told.status(), Status::SUCCESS);
-        self.tree = told.header.tree_id();
+        let response = self.ask(Ask::new(Command::TreeConnect, |out| request.encode(out)));
+        assert_eq!(response.status(), Status::SUCCESS);
+        self.tree = response.header.tree_id();
     }
 }

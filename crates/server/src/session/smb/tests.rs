@@ -3,7 +3,7 @@
 mod renames;
 
 use super::sums::{Charge, Holder, SumAccount};
-use super::testing::{Ask, Client, Fixture, Protection, Told};
+use super::testing::{Ask, Client, Fixture, Protection, Received};
 use crate::limits::{PATH_BYTES, PATH_BYTES_UNCOUNTED, REPLY_BYTES_MAX};
 use std::time::Duration;
 use weir_catalog::{PoolChange, TermsChange, VolumeChange};
@@ -34,8 +34,11 @@ fn where_there_are_bursts_every_request_of_smb_counts_alone_and_in_a_compound() 
     assert!(alone >= 5, "{alone} requests waited");
     for _ in 0..5 {
         client.send(&[Ask::query(file), Ask::query(file)]);
-        let told = client.receive_final();
-        assert!(told.iter().all(|told| told.status() == Status::SUCCESS), "{told:?}");
+        let response = client.receive_final();
+        assert!(
+            response.iter().all(|response| response.status() == Status::SUCCESS),
+            "{response:?}"
+        );
     }
     let both = fixture.live("open").delayed_ops;
     assert!(both >= alone + 5, "{both} requests waited, of them {alone} alone");
@@ -53,8 +56,8 @@ fn no_wait_for_others_is_counted_as_time_of_the_store() {
     let exclusive = LockFlags::EXCLUSIVE;
     assert_eq!(holder.ask(Ask::lock(held, exclusive)).status(), Status::SUCCESS);
     let lock = other.send(&[Ask::lock(wanted, exclusive)]);
-    let told = other.receive_frame().unwrap();
-    assert_eq!((told[0].status(), told[0].header.message_id), (Status::PENDING, lock));
+    let response = other.receive_frame().unwrap();
+    assert_eq!((response[0].status(), response[0].header.message_id), (Status::PENDING, lock));
     let volume = fixture.volume("open");
     let now = volume.clock().now();
     let inside = |at| volume.read(at).unwrap().inside_nanos;
@@ -87,7 +90,7 @@ fn a_read_that_finds_too_little_is_charged_for_what_was_read() {
     client.send(&[too_little(), Ask::echo()]);
     fixture.until_waiting("tiny", 1);
     fixture.lift();
-    let statuses: Vec<_> = client.receive_frame().unwrap().iter().map(Told::status).collect();
+    let statuses: Vec<_> = client.receive_frame().unwrap().iter().map(Received::status).collect();
     assert_eq!(statuses, [Status::END_OF_FILE, Status::SUCCESS]);
     assert_eq!(fixture.live("tiny").read_bytes, 2 * 1024);
 }
@@ -150,12 +153,12 @@ fn copies_that_wait_for_their_contract_hold_what_a_connection_may() {
         fixture.change("open", &VolumeChange { terms: freed, ..VolumeChange::default() });
         let mut before = 0;
         loop {
-            let told = client.receive_frame().unwrap();
-            match told[0].header.command {
+            let response = client.receive_frame().unwrap();
+            match response[0].header.command {
                 Ok(Command::Echo) => break,
-                _ if told[0].status() == Status::PENDING => {}
+                _ if response[0].status() == Status::PENDING => {}
                 _ => {
-                    assert_eq!(told[0].status(), Status::SUCCESS);
+                    assert_eq!(response[0].status(), Status::SUCCESS);
                     before += 1;
                 }
             }
@@ -266,13 +269,13 @@ fn a_compound_beyond_its_bound_is_refused_from_there_on() {
     let read = || Ask::read(FileId::PREVIOUS, 0, 1 << 20).related();
     let close = Ask::close(FileId::PREVIOUS).related();
     client.send(&[Ask::open("file"), read(), read(), read(), read(), close]);
-    let told = client.receive_frame().unwrap();
-    let statuses: Vec<_> = told.iter().map(Told::status).collect();
+    let response = client.receive_frame().unwrap();
+    let statuses: Vec<_> = response.iter().map(Received::status).collect();
     let (good, full) = (Status::SUCCESS, Status::INSUFFICIENT_RESOURCES);
     assert_eq!(statuses, [good, good, good, good, full, full]);
-    assert_eq!(told[3].message.len(), told[1].message.len());
+    assert_eq!(response[3].message.len(), response[1].message.len());
     // The connection goes on, and the open that the compound made is its client's to close.
-    assert_eq!(client.ask(Ask::close(told[0].file())).status(), Status::SUCCESS);
+    assert_eq!(client.ask(Ask::close(response[0].file())).status(), Status::SUCCESS);
     assert_eq!(client.ask(Ask::close(file)).status(), Status::SUCCESS);
 }
 
@@ -360,8 +363,8 @@ fn a_late_logoff_closes_opens_on_volumes_that_its_frame_did_not_know() {
     client.tree("young");
     client.open("file");
     fixture.lift();
-    let told = client.receive_final();
-    assert!(told.iter().all(|told| told.status() == Status::SUCCESS), "{told:?}");
+    let response = client.receive_final();
+    assert!(response.iter().all(|response| response.status() == Status::SUCCESS), "{response:?}");
     assert_eq!(fixture.server.engine().locks.tables().used().opens, 0);
 }
 
@@ -379,16 +382,18 @@ fn the_end_of_a_session_gives_way_and_closes_all_its_opens() {
 
 /// The interim response to the element `id` of a compound, alone in its frame. On a machine that
 /// stands still for a second, other elements may have one too.
-fn interim(client: &mut Client, id: u64) -> Told {
+fn interim(client: &mut Client, id: u64) -> Received {
     loop {
         let mut frame = client.receive_frame().unwrap();
-        let told = frame.remove(0);
+        let response = frame.remove(0);
         assert!(frame.is_empty(), "an interim response comes alone");
-        assert_eq!(told.status(), Status::PENDING);
-        assert_eq!(told.async_id(), Some(told.header.message_id));
-        assert!(told.header.credits > 0 && !told.header.flags.contains(HeaderFlags::SIGNED));
-        if told.header.message_id == id {
-            return told;
+        assert_eq!(response.status(), Status::PENDING);
+        assert_eq!(response.async_id(), Some(response.header.message_id));
+        assert!(
+            response.header.credits > 0 && !response.header.flags.contains(HeaderFlags::SIGNED)
+        );
+        if response.header.message_id == id {
+            return response;
         }
     }
 }
@@ -398,12 +403,16 @@ fn interim(client: &mut Client, id: u64) -> Told {
 fn finals(client: &mut Client, asynchronous: usize) -> Vec<Status> {
     let frame = client.receive_final();
     assert!(frame[asynchronous].async_id().is_some());
-    for told in &frame {
-        let id = told.async_id();
-        assert!(id.is_none_or(|id| id == told.header.message_id));
-        assert_eq!(told.header.credits == 0, id.is_some(), "the credits came with the interim one");
+    for response in &frame {
+        let id = response.async_id();
+        assert!(id.is_none_or(|id| id == response.header.message_id));
+        assert_eq!(
+            response.header.credits == 0,
+            id.is_some(),
+            "the credits came with the interim one"
+        );
     }
-    frame.iter().map(Told::status).collect()
+    frame.iter().map(Received::status).collect()
 }
 
 /// A client of `tiny` whose contract is spent, and a file that it has open.
@@ -422,16 +431,16 @@ fn an_element_that_waits_for_its_contract_gets_an_interim_response_whatever_prot
         client.protection = protection;
         let write = Ask::write(file, 0, &[1; 512]);
         let first = client.send(&[Ask::open("other"), write, Ask::echo()]);
-        let told = interim(&mut client, first + 1);
-        assert_eq!(told.sealed, protection == Protection::Sealed);
+        let response = interim(&mut client, first + 1);
+        assert_eq!(response.sealed, protection == Protection::Sealed);
         fixture.lift();
         let frame = client.receive_final();
         assert_eq!(frame.len(), 3);
         assert_eq!(frame[1].async_id(), Some(first + 1));
-        for told in &frame {
-            assert_eq!(told.status(), Status::SUCCESS);
-            assert_eq!(told.sealed, protection == Protection::Sealed);
-            let signed = told.header.flags.contains(HeaderFlags::SIGNED);
+        for response in &frame {
+            assert_eq!(response.status(), Status::SUCCESS);
+            assert_eq!(response.sealed, protection == Protection::Sealed);
+            let signed = response.header.flags.contains(HeaderFlags::SIGNED);
             assert_eq!(signed, protection == Protection::Signed);
         }
         assert_eq!(client.ask(Ask::close(frame[0].file())).status(), Status::SUCCESS);
@@ -452,7 +461,7 @@ fn a_client_cancels_the_element_that_waits_for_its_contract_and_those_after_it_g
         client.cancel(first, asynchronous);
         let finals = match asynchronous {
             true => finals(&mut client, 0),
-            false => client.receive_final().iter().map(Told::status).collect(),
+            false => client.receive_final().iter().map(Received::status).collect(),
         };
         assert_eq!(finals, [Status::CANCELLED, Status::SUCCESS], "the CLOSE finds the open");
         fixture.until_waiting("tiny", 0);
@@ -518,8 +527,8 @@ fn cancelled_requests_leave_their_gate_and_those_behind_them_go_on() {
         }
         for id in [ids[1], ids[0], ids[2]] {
             client.cancel(id, asynchronous);
-            let told = client.receive();
-            assert_eq!((told.header.message_id, told.status()), (id, Status::CANCELLED));
+            let response = client.receive();
+            assert_eq!((response.header.message_id, response.status()), (id, Status::CANCELLED));
         }
         fixture.until_waiting("tiny", 1);
         assert_eq!(gate.parked(), parked / 4);
@@ -703,9 +712,9 @@ fn requests_beyond_the_memory_of_all_gates_are_refused_and_others_are_served() {
     let others = other.open("other");
     assert_eq!(other.ask(Ask::write(others, 0, &large)).status(), good);
     fixture.lift();
-    let mut answered = [client.receive(), client.receive()].map(|told| {
-        assert_eq!(told.status(), good);
-        told.header.message_id
+    let mut answered = [client.receive(), client.receive()].map(|response| {
+        assert_eq!(response.status(), good);
+        response.header.message_id
     });
     answered.sort_unstable();
     assert_eq!(answered, [waits, small]);

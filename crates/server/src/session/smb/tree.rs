@@ -5,7 +5,7 @@ use super::names::NamesLock;
 use super::server::SmbServer;
 use super::user_session::{FileOpen, Tree, UserSession};
 use crate::engine::{Served, ServedSet, ServedVolume};
-use crate::session::tell;
+use crate::session::deliver;
 use crate::sync::{Arc, lock};
 use crate::worker::give_way;
 use arc_swap::ArcSwap;
@@ -216,7 +216,7 @@ impl OpenVolume<'_> {
         let released = self.volume.locks.aside(move |door| {
             let mut grants = Vec::new();
             let waiters = door.tables().release_open(open, &mut grants);
-            tell(grants);
+            deliver(grants);
             drop(waiters);
         });
         // Otherwise its close does it.
@@ -261,7 +261,7 @@ impl weir_smb::host::Volume for OpenVolume<'_> {
         let mut tables = self.volume.locks.tables_when_free().await;
         let (ending, closed) = lock(&self.smb.deletes).end(&mut tables, closing, &mut grants);
         drop(tables);
-        tell(grants);
+        deliver(grants);
         drop(closed);
         if matches!(ending, Ending::Closed) {
             self.forget(open);
@@ -272,7 +272,7 @@ impl weir_smb::host::Volume for OpenVolume<'_> {
     async fn close(&self, open: OpenId) {
         let mut grants = Vec::new();
         let closed = self.volume.locks.tables_when_free().await.close_file(open, &mut grants);
-        tell(grants);
+        deliver(grants);
         drop(closed);
         self.forget(open);
     }

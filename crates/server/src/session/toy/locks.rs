@@ -1,7 +1,7 @@
 //! Locks of the protocol for tests, and the calls that the server makes when one is granted.
 
 use crate::engine::{ServedVolume, Workers};
-use crate::session::{Locks, Waiter, tell};
+use crate::session::{Locks, Waiter, deliver};
 use crate::sync::{Arc, Mutex, lock};
 use crate::worker::Message;
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ impl ConnectionLocks {
         let (ask, mut grants) = (self.ask(volume, file), Vec::new());
         let (now, waiter) = (volume.clock().now(), Some(Waiter::Toy(waiter)));
         let locked = self.locks.tables().lock(now, &ask, false, waiter, &mut grants);
-        tell(grants);
+        deliver(grants);
         match locked {
             Ok(Locked::Granted) => "granted".to_owned(),
             Ok(Locked::Waits) => "waits".to_owned(),
@@ -62,7 +62,7 @@ impl ConnectionLocks {
     pub(super) fn unlock(&self, volume: &ServedVolume, file: ObjectKey) {
         let (Ask { file, owner, range, .. }, mut grants) = (self.ask(volume, file), Vec::new());
         let unlocked = self.locks.tables().unlock(&file, &owner, range, &mut grants);
-        tell(grants);
+        deliver(grants);
         assert!(unlocked.is_ok());
     }
 
@@ -77,7 +77,7 @@ impl ConnectionLocks {
 pub(super) fn release(locks: &Locks, connection: ConnId) {
     let mut grants = Vec::new();
     locks.tables().release_client(&client(connection), &mut grants);
-    tell(grants);
+    deliver(grants);
 }
 
 /// The client of a connection, as the tables of locks know it.

@@ -29,7 +29,7 @@ pub(crate) use thread::LockThread;
 use crate::clock::SystemClock;
 use crate::error::ServeError;
 use crate::inbox::Inbox;
-use crate::session::{Locks, Waiter, tell};
+use crate::session::{Locks, Waiter, deliver};
 use crate::sync::{Arc, Mutex, lock, mpsc, oneshot};
 use counters::LockCounters;
 use hosts::Hosts;
@@ -184,7 +184,7 @@ impl Nlm {
         }
         drop(state);
         self.counters.served(request.procedure(), served.status);
-        tell(served.grants);
+        deliver(served.grants);
         served.reply
     }
 }

@@ -7,7 +7,7 @@ use super::monitored::NotMonitored;
 use super::outgoing::{Datagram, Ended, Outgoing, Target, What};
 use super::{Asked, Nlm, Proof};
 use crate::limits::MONITORED_HOSTS_MAX;
-use crate::session::tell;
+use crate::session::deliver;
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -222,7 +222,7 @@ impl Service {
                 tracing::info!(peer = %address, state = notice.state, "a host reports a restart");
                 let grants = state.rebooted(address, notice.name, notice.state);
                 drop(state);
-                tell(grants);
+                deliver(grants);
             }
         }
         served.reply
@@ -269,7 +269,7 @@ impl Service {
             self.serial += 1;
             self.later.insert((self.now + CALLBACK_PAUSE, self.serial), callback);
         }
-        tell(grants);
+        deliver(grants);
     }
 
     fn notify(&mut self, host: Arc<MonitoredHost>) {
