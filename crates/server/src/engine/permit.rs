@@ -156,6 +156,7 @@ impl Permit {
 
     /// Ends a [free](Self::is_free) operation: counts it, but for its latency. Its volume and the
     /// time of its arrival.
+    #[inline]
     pub(crate) fn settle_free(mut self, ok: bool) -> Option<(Arc<ServedVolume>, Mono)> {
         let volume = self.volume.take()?;
         volume.stats.answered(self.worker, self.op, ok);
