@@ -3,8 +3,9 @@
 
 One server, one file of 128 MiB in its cache, 32 requests in flight; every client takes its turn in
 every round, and every second round goes backwards. Compared is the processor time of the client's
-process per operation. Rivals are charged for the measured part alone, `weir bench` for its whole
-process from start to end. Needs gcc, cargo, go, and libnfs-dev; builds into target/client-cost.
+process per operation. Rivals are charged for the measured part alone, `weir bench` and fio for
+their whole processes from start to end. Needs gcc, make, cargo, go, and libnfs-dev; builds into
+target/client-cost.
 """
 
 import argparse
@@ -36,7 +37,10 @@ LOADS = [
     ("GETATTR", "getattr", 4096, ["--rw", "getattr"]),
 ]
 LIBNFS = "https://github.com/sahlberg/libnfs.git"
-WANTED = 1.5
+FIO = "https://github.com/axboe/fio.git"
+# The least cost that each kind of client must have, in costs of `weir bench` with as many
+# connections. A client that waits for each reply differs from the bare loop in its own cost only.
+WANTED = {"one": 1.5, "fio": 3.0, "many": 0.0, "bare": 1 / 1.15}
 
 
 def text_of(*command, cwd=None):
@@ -56,12 +60,35 @@ def build_system_libnfs():
     return [(f"libnfs {version} (C)", "one", [BUILD / "libnfs-system"])]
 
 
-def build_new_libnfs(source):
+def build_bare():
+    run("gcc", "-O2", "-o", BUILD / "bare", HERE / "client_bare.c", "-lnfs")
+    return [("bare loop (C)", "bare", [BUILD / "bare"])]
+
+
+def fetched(source, name):
+    """The directory of a source: itself, or a clone of it."""
     tree = pathlib.Path(source)
     if not tree.is_dir():
-        tree = BUILD / "libnfs-source"
+        tree = BUILD / f"{name}-source"
         if not tree.exists():
             run("git", "clone", "--quiet", "--depth", "1", source, tree)
+    return tree
+
+
+def build_fio(source):
+    tree = fetched(source, "fio")
+    if not (tree / "fio").exists():
+        run("./configure", "--enable-libnfs", cwd=tree)
+        run("make", "-j2", cwd=tree)
+    engines = text_of(tree / "fio", "--enghelp")
+    if "nfs" not in engines.split():
+        raise RuntimeError(f"{tree}/fio has no nfs engine: was libnfs-dev installed when it was built?")
+    version = text_of(tree / "fio", "--version").strip().removeprefix("fio-")
+    return [(f"fio {version}, engine nfs (C)", "fio", tree / "fio")]
+
+
+def build_new_libnfs(source):
+    tree = fetched(source, "libnfs")
     out = BUILD / "libnfs-build"
     run("cmake", "-S", tree, "-B", out, "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=OFF")
     run("cmake", "--build", out, "-j2", "--target", "nfs")
@@ -96,11 +123,14 @@ def build_go():
     return [(f"willscott/go-nfs-client {version.split('-')[-2]} (Go)", "one", [BUILD / "go"])]
 
 
-def build(libnfs):
+def build(libnfs, fio):
     """Every rival that can be built, and what is missing for the others."""
     BUILD.mkdir(parents=True, exist_ok=True)
     rivals, missing = [], []
     steps = [
+        ("the bare loop (apt-get install gcc libnfs-dev)", build_bare),
+        (f"fio with its nfs engine (gcc, make, libnfs-dev, git, {fio}; --fio DIR for a tree of its source)",
+         lambda: build_fio(fio)),
         ("libnfs of the distribution (apt-get install gcc pkg-config libnfs-dev)", build_system_libnfs),
         (f"the newest libnfs (git, cmake, {libnfs}; --libnfs DIR for a tree of its source)",
          lambda: build_new_libnfs(libnfs)),
@@ -177,6 +207,29 @@ def measure_weir(program, load, connections, options):
             "threads_us": answer["generator"]["cpu_us_per_op"]}
 
 
+def measure_fio(program, operation, block, options):
+    seconds = options.seconds + options.warmup
+    command = [
+        program, "--name=load", "--ioengine=nfs", f"--rw=rand{operation}", f"--bs={block}",
+        f"--nfs_url=nfs://127.0.0.1{EXPORT}?nfsport={PORT}&mountport={PORT}&uid=0&gid=0",
+        f"--filename={FILE}", f"--size={FILE_BYTES}", f"--iodepth={DEPTH}", "--thread",
+        "--time_based", f"--runtime={seconds}", "--output-format=json", f"--output={BUILD}/fio.json",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    text = (BUILD / "fio.json").read_text(encoding="utf-8")
+    job = json.loads(text[text.index("{\n"):])["jobs"][0] if "{\n" in text else {"error": 1}
+    if process.returncode != 0 or job["error"] != 0 or job[operation]["total_ios"] == 0:
+        # Its engine of 3.42 with libnfs 4.0 cannot write 64 KiB.
+        print(f"fio failed: {' '.join(map(str, command))}", file=sys.stderr)
+        return None
+    operations = job[operation]["total_ios"]
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return {"client_us": cpu_s / operations * 1e6, "rate": job[operation]["iops"],
+            "operations": operations}
+
+
 def measure_rival(command, operation, block, options):
     words = [*map(str, command), operation, str(block), str(PORT), EXPORT, FILE, str(FILE_BYTES),
              str(DEPTH), str(options.warmup), str(options.seconds)]
@@ -195,10 +248,16 @@ def rounds(server, clients, options):
         for number in range(options.rounds):
             order = clients if number % 2 == 0 else list(reversed(clients))
             for client, shape, command in order:
+                if shape == "fio" and operation == "getattr":
+                    continue  # Its engine reads and writes only.
                 before = server.cpu_s()
                 if command is None:
                     connections = DEPTH if shape == "many" else 1
                     one = measure_weir(options.weir, arguments, connections, options)
+                elif shape == "fio":
+                    one = measure_fio(command, operation, block, options)
+                    if one is None:
+                        continue
                 else:
                     one = measure_rival(command, operation, block, options)
                 one["server_us"] = (server.cpu_s() - before) / one["operations"] * 1e6
@@ -224,8 +283,10 @@ def row(name, client, shape, found):
         their["client_us"] / ours["client_us"] for their, ours in zip(theirs, found[(name, own)]))
     one, many = times("weir bench"), times("weir bench, 32 connections")
     rival = not client.startswith("weir bench")
-    ratio = one if shape == "one" else many
-    verdict = "" if not rival else f"**{ratio:.2f}**" if ratio >= WANTED else f"{ratio:.2f}, under {WANTED}"
+    ratio = one if shape in ("one", "fio") else many
+    verdict = ""
+    if rival:
+        verdict = f"**{ratio:.2f}**" if ratio >= WANTED[shape] else f"{ratio:.2f}, under {WANTED[shape]:.2f}"
     if rival and shape == "many":
         verdict += f"; {one:.2f} of one connection's"
     line = (f"| {name} | {client} | {cost:.2f} | {spread(theirs, 'client_us')} "
@@ -248,6 +309,8 @@ def report(found, clients, missing, busy, options):
     least = {}
     for name, *_ in LOADS:
         for client, shape, _ in clients:
+            if (name, client) not in found:
+                continue
             line, ratio = row(name, client, shape, found)
             lines.append(line)
             if ratio is not None:
@@ -255,24 +318,28 @@ def report(found, clients, missing, busy, options):
                 least[name, shape] = min(known, (ratio, client))
     verdicts = []
     for (name, shape), (ratio, client) in least.items():
-        where = "on one connection" if shape == "one" else f"on {DEPTH} connections"
-        wanted = "" if ratio >= WANTED else f", **less than the {WANTED} that are wanted**"
+        where = "on one connection" if shape in ("one", "fio") else f"on {DEPTH} connections"
+        wanted = "" if ratio >= WANTED[shape] else f", **less than the {WANTED[shape]:.2f} that are wanted**"
         verdicts.append(f"- {name} {where}: {client} takes {ratio:.2f} times as much{wanted}.")
     version = text_of(options.weir, "--version").strip()
-    left_out = "".join(f"\nLeft out, for it could not be built: {what}.\n" for what in missing)
+    failed = [f"{client} at {name}" for name, operation, *_ in LOADS for client, shape, _ in clients
+              if (name, client) not in found and not (shape == "fio" and operation == "getattr")]
+    missing = [*missing, *(f"{what}, which failed" for what in failed)]
+    left_out = "".join(f"\nLeft out: {what}.\n" for what in missing)
     body = [
         "# What an operation costs a client", "",
         "Written by `make client-cost`. Processor time of the client's process per operation, READ, "
         "WRITE and GETATTR at random places of one file of 128 MiB in the server's cache, "
         f"{DEPTH} requests in flight on one connection; `nfs3_client` waits for each answer, so it has "
-        f"{DEPTH} connections and is compared with Weir's generator on as many. Rivals are charged for "
-        "the measured part alone, `weir bench` for its whole process from start to end. The second factor of "
+        f"{DEPTH} connections and is compared with Weir's generator on as many, and so has the bare loop, "
+        "which only waits, receives, checks the status and sends. Rivals are charged for the measured part "
+        "alone, `weir bench` and fio for their whole processes from start to end. The second factor of "
         "`nfs3_client` is against one connection of Weir's with as many requests in flight. The rivals' "
         "programs are in `tests/campaigns/client-cost`, libnfs at its raw interface.", "",
         f"{version}. {machine(busy)} Medians of {options.rounds} rounds of {options.seconds} s after "
         f"{options.warmup} s of warm-up, all clients in turns, every second round backwards; factors are "
         "medians of those within each round.", "",
-        "The cheapest rival of each load:", "", *verdicts, left_out, *lines, "",
+        "The cheapest rival of each kind, load by load:", "", *verdicts, left_out, *lines, "",
         "The cost depends on how many answers meet in one wake-up, so on the server and on what else "
         "runs: compare within one table only.", "",
         f"    tests/campaigns/client-cost/run.py --rounds {options.rounds} --seconds {options.seconds} "
@@ -284,7 +351,7 @@ def report(found, clients, missing, busy, options):
            for (load, client), results in found.items()]
     (options.out / "client-cost.json").write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
     print("\n".join([*verdicts, *lines]))
-    return all(ratio >= WANTED for ratio, _ in least.values())
+    return all(ratio >= WANTED[shape] for (_, shape), (ratio, _) in least.items())
 
 
 def main():
@@ -294,12 +361,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.0, help="measured in each turn")
     parser.add_argument("--warmup", type=float, default=0.5, help="seconds before that")
     parser.add_argument("--libnfs", default=LIBNFS, help="source of the newest libnfs: a directory or a URL")
+    parser.add_argument("--fio", default=FIO, help="source of fio: a directory or a URL")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/performance")
     options = parser.parse_args()
     if not os.access(options.weir, os.X_OK):
         raise SystemExit(f"{options.weir} is missing: run `cargo build --release --locked`, or name another by --weir")
     busy = os.getloadavg()[0]
-    rivals, missing = build(options.libnfs)
+    rivals, missing = build(options.libnfs, options.fio)
     if not rivals:
         raise SystemExit("no other client could be built")
     clients = [("weir bench", "one", None), ("weir bench, 32 connections", "many", None), *rivals]
