@@ -15,6 +15,7 @@ mod disk;
 mod judge;
 mod live;
 mod many;
+mod network;
 mod operator;
 mod peers;
 mod process;

@@ -5,11 +5,11 @@ use std::future::Future;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use weir_api::{Client, ClientError, Dry};
 use weir_api::{
-    NewPassword, NewPool, NewUser, NewVolume, Protocol, Qos, Report, SharingChange, TermsChange,
-    Volume, VolumeChange,
+    Access, ExportRule, NewPassword, NewPool, NewUser, NewVolume, Protocol, Qos, Report,
+    SharingChange, Squash, TermsChange, Volume, VolumeChange,
 };
+use weir_api::{Client, ClientError, Dry};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -114,6 +114,23 @@ impl Operator {
         let password = NewPassword { password: password.to_owned() };
         self.wait(self.client.set_password(name, &password, Dry::No), || {
             format!("setting the password of {name}")
+        })
+    }
+
+    /// Lets the clients of a network read and write a volume over NFS, the superuser as such.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn allow(&self, volume: &str, network: &str) -> Result<()> {
+        let rule = ExportRule {
+            network: network.to_owned(),
+            access: Access::ReadWrite,
+            squash: Squash::None,
+            anon_uid: 65534,
+            anon_gid: 65534,
+        };
+        self.wait(self.client.add_export(volume, &rule, Dry::No), || {
+            format!("exporting the volume {volume} to {network}")
         })
     }
 

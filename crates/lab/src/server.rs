@@ -1,5 +1,5 @@
-//! The server under test: `weir serve` on loopback, as a child process that can be killed and
-//! started again on the same data directory and address.
+//! The server under test: `weir serve`, on loopback unless told otherwise, as a child process that
+//! can be killed and started again on the same data directory and address.
 
 use crate::operator::Operator;
 use crate::process::Process;
@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) temporary: bool,
     /// Whether it serves SMB too, without requiring signatures.
     pub(crate) smb: bool,
+    /// Whether it serves NFS on all addresses of the machine, not on loopback alone.
+    pub(crate) everywhere: bool,
 }
 
 /// A server, running or not. Dropping it ends the process in order, and removes temporary data.
@@ -70,6 +72,7 @@ impl Settings {
             durability: "power",
             temporary: true,
             smb: false,
+            everywhere: false,
         })
     }
 }
@@ -129,16 +132,20 @@ impl TestServer {
 
     /// Starts the server; does not wait until it serves.
     pub(crate) fn start(&mut self) -> Result<()> {
-        let Settings { weir, data, log, durability, smb, .. } = &self.settings;
+        let Settings { weir, data, log, durability, smb, everywhere, .. } = &self.settings;
         std::fs::create_dir_all(data)
             .with_context(|| format!("cannot create the data directory {}", data.display()))?;
         let output = OpenOptions::new().create(true).append(true).open(log);
         let output = output.with_context(|| format!("cannot write {}", log.display()))?;
+        let mut listen = self.address;
+        if *everywhere {
+            listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
+        }
         let mut command = Command::new(weir);
         command
             .args(["serve", "--namespace-durability", durability, "--api", "none", "--data"])
             .arg(data)
-            .args(["--nfs", &self.address.to_string()])
+            .args(["--nfs", &listen.to_string()])
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);

@@ -239,7 +239,7 @@ impl Run<'_> {
 
     fn settings(&self, data: PathBuf, durability: &'static str) -> Settings {
         let (weir, log) = (self.weir.clone(), self.work.join("weir.log"));
-        Settings { weir, data, log, durability, temporary: false, smb: true }
+        Settings { weir, data, log, durability, temporary: false, smb: true, everywhere: false }
     }
 }
 

@@ -31,7 +31,7 @@ use weir_load::{Control, NfsTarget, Target};
 pub(crate) use measure::Times;
 pub(crate) use requirements::{check as requirements, furnish};
 use servers::Side;
-pub(crate) use servers::{Peer, ganesha, weir};
+pub(crate) use servers::{Peer, Reach, ganesha, weir};
 
 /// Room for the files, the catalogue and the journals.
 const DISK_BYTES: u64 = 3 << 30;
@@ -208,11 +208,12 @@ impl Run<'_> {
         }
         let disk = Disk::make(&self.work, filesystem.name(), filesystem, DISK_BYTES)?;
         weir_report::errln!("laying files out on {}", filesystem.name());
-        let (weir, directory) = weir(&self.weir, &disk, &self.work, "weir", "process")?;
+        let (weir, directory) =
+            weir(&self.weir, &disk, &self.work, "weir", "process", Reach::Loopback)?;
         measure::lay_out(&weir.target, &self.times)?;
         let before = self.before.as_ref().map(|exe| self.earlier(exe, &disk, &directory));
         let before = before.transpose()?;
-        let ganesha = ganesha(&directory, &self.work)?;
+        let ganesha = ganesha(&directory, &self.work, Reach::Loopback)?;
         let bare = servers::bare(&directory)?;
         for trial in trials {
             let row = if let Some(before) = &before {
@@ -229,7 +230,15 @@ impl Run<'_> {
             // The rows until here are kept if the comparison is interrupted.
             self.report()?.write()?;
             if trial.name == CREATE_REMOVE {
-                let stable = servers::weir(&self.weir, &disk, &self.work, "weir-power", "power")?.0;
+                let stable = servers::weir(
+                    &self.weir,
+                    &disk,
+                    &self.work,
+                    "weir-power",
+                    "power",
+                    Reach::Loopback,
+                )?
+                .0;
                 let [figures] = self.rounds(&disk, &trial.work(), &[stable.side()])?;
                 self.findings.power.push((filesystem, figures));
             }
@@ -239,7 +248,7 @@ impl Run<'_> {
 
     /// An earlier build on the same files.
     fn earlier(&self, exe: &Path, disk: &Disk, directory: &Path) -> Result<Peer> {
-        let (before, root) = weir(exe, disk, &self.work, "before", "process")?;
+        let (before, root) = weir(exe, disk, &self.work, "before", "process", Reach::Loopback)?;
         share_files(directory, &root)?;
         Ok(before)
     }

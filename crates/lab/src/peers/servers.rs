@@ -2,6 +2,7 @@
 
 use crate::campaign::this_program;
 use crate::disk::Disk;
+use crate::network::CAMPAIGN_NETWORK;
 use crate::process::Process;
 use crate::server::{Settings, TestServer};
 use anyhow::{Context, Result, bail};
@@ -45,6 +46,15 @@ pub(super) struct Side {
     pub(super) pid: u32,
 }
 
+/// The addresses on which a server is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Loopback alone.
+    Loopback,
+    /// All addresses of the machine.
+    Everywhere,
+}
+
 impl Peer {
     /// A running server.
     pub(super) const fn new(
@@ -55,6 +65,18 @@ impl Peer {
         server: Option<TestServer>,
     ) -> Self {
         Self { series, target, pid, _guards: guards, _server: server }
+    }
+
+    /// The server's target at other addresses of its machine; itself without any.
+    pub(crate) fn target_at(&self, addresses: &[Ipv4Addr]) -> Target {
+        let mut target = self.target.clone();
+        if let (Target::Nfs(nfs), Some((first, more))) = (&mut target, addresses.split_first()) {
+            nfs.mount_address.set_ip((*first).into());
+            nfs.address.set_ip((*first).into());
+            let port = nfs.address.port();
+            nfs.more = more.iter().map(|address| (*address, port).into()).collect();
+        }
+        target
     }
 
     /// The server as a row measures it.
@@ -70,13 +92,19 @@ pub(crate) fn weir(
     logs: &Path,
     name: &str,
     durability: &'static str,
+    reach: Reach,
 ) -> Result<(Peer, PathBuf)> {
+    let everywhere = reach == Reach::Everywhere;
     let data = disk.path().join(name);
     let log = logs.join(format!("{name}.log"));
-    let settings = Settings { durability, ..Settings::temporary(exe, data.clone(), log)? };
+    let settings = Settings::temporary(exe, data.clone(), log)?;
+    let settings = Settings { durability, everywhere, ..settings };
     let (server, operator) = TestServer::start_new(settings)?;
     operator.make_pool("peers", POOL_TEBIBYTES, None)?;
     operator.make_volume("peer", "peers", VOLUME_GIBIBYTES)?;
+    if everywhere {
+        operator.allow("peer", CAMPAIGN_NETWORK)?;
+    }
     let directory = volume_directory(&data)?;
     let target = Target::Nfs(NfsTarget::new(server.address(), "/peer"));
     let pid = server.pid()?;
@@ -102,7 +130,7 @@ pub(super) fn volume_directory(data: &Path) -> Result<PathBuf> {
 }
 
 /// Ganesha on `directory`, and the port mapper it asks for.
-pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
+pub(crate) fn ganesha(directory: &Path, work: &Path, reach: Reach) -> Result<Peer> {
     let log = work.join("ganesha.log");
     let mapper_log = work.join("rpcbind.log");
     let output = File::create(&mapper_log)?;
@@ -117,7 +145,7 @@ pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
     let state = work.join("ganesha-state");
     std::fs::create_dir_all(&state)?;
     let configuration = work.join("ganesha.conf");
-    std::fs::write(&configuration, configure(directory, &state))?;
+    std::fs::write(&configuration, configure(directory, &state, reach))?;
     let mut server = Process::start(
         Command::new("ganesha.nfsd")
             .arg("-F")
@@ -139,8 +167,13 @@ pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
     Ok(Peer::new(Series::Ganesha, Target::Nfs(target), pid, vec![server, mapper], None))
 }
 
-fn configure(directory: &Path, state: &Path) -> String {
+fn configure(directory: &Path, state: &Path, reach: Reach) -> String {
+    let address = match reach {
+        Reach::Loopback => Ipv4Addr::LOCALHOST,
+        Reach::Everywhere => Ipv4Addr::UNSPECIFIED,
+    };
     include_str!("ganesha.conf")
+        .replace("@ADDRESS@", &address.to_string())
         .replace("@NFS_PORT@", &GANESHA.0.to_string())
         .replace("@MOUNT_PORT@", &GANESHA.1.to_string())
         .replace("@STATE@", &state.to_string_lossy())
@@ -174,7 +207,7 @@ mod tests {
 
     #[test]
     fn ganesha_is_configured_completely() {
-        let text = configure(Path::new("/srv/here"), Path::new("/var/state"));
+        let text = configure(Path::new("/srv/here"), Path::new("/var/state"), Reach::Loopback);
         assert!(!text.contains('@') && text.contains("Path = \"/srv/here\";"));
         assert!(text.contains("NFS_Port = 12049;") && text.contains("MNT_Port = 12050;"));
     }

@@ -1,5 +1,7 @@
 //! `make replay`: the catalogue of published tests against Weir and against NFS-Ganesha, on one
-//! file system of one machine, in turns.
+//! file system of one machine, in turns. Each client machine of a test is a network namespace with
+//! a worker of its own, joined to the server's by a veth pair, so that every byte goes over
+//! addresses that are not loopback, and the server sees as many machines as it did in the original.
 //!
 //! Every test is made to fit the machine by the same scale for both servers, and applied in rounds:
 //! Weir, Ganesha, Ganesha, Weir, so that what else the machine does meets both. Weir runs on;
@@ -9,17 +11,21 @@
 use crate::campaign::{self, Campaign, Report};
 use crate::disk::{Disk, Filesystem};
 use crate::judge::Check;
-use crate::peers::{Peer, furnish, ganesha, requirements, weir};
+use crate::network::{Network, SERVER_ADDRESSES};
+use crate::peers::{Reach, furnish, ganesha, requirements, weir};
 use crate::stop::Stop;
 use anyhow::{Result, bail};
 use clap::Args;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use weir_bench::cluster::this_machine;
 use weir_bench::pages;
 use weir_bench::results::{Results, StepResult, Summary, TestResult};
-use weir_bench::suite::Plan;
-use weir_bench::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
+use weir_bench::suite::{
+    CacheOptions, Event, Options as SuiteOptions, Plan, Suite, TargetPlace, Workers,
+};
 use weir_core::units::parse_bytes;
+use weir_load::Target;
 use weir_load::control::Control;
 use weir_report::terminal;
 use weir_scenario::catalogue;
@@ -34,9 +40,9 @@ const WEIR: usize = 0;
 const GANESHA: usize = 1;
 
 /// A remark that a reader has to know first.
-const ONE_MACHINE: &str = "The load generator, the server and its disk share one machine: what it \
-    can do bounds both servers, and its figures are not those of a server that has a machine to \
-    itself.";
+const ONE_MACHINE: &str = "The client machines are network namespaces, and share the processors and \
+    the memory of one machine with the server and its disk: what it can do bounds both servers, and \
+    its figures are not those of a server that has a machine to itself.";
 
 /// Run published tests, scaled, against Weir and NFS-Ganesha, alternating, as root, and write
 /// results and reports.
@@ -76,12 +82,13 @@ impl Campaign for Replay {
 
     fn run(&self, stop: &Stop) -> Result<Report> {
         furnish()?;
+        let mut network = Network::new()?;
         let exe = campaign::weir_program(None)?;
         let work = campaign::work_directory(&self.work)?;
         let scenarios = chosen(self)?;
         let size = self.data.saturating_mul(2).saturating_add(SPARE_BYTES);
         let disk = Disk::make(&work, "replay", Filesystem::Xfs, size)?;
-        let (weir, directory) = weir(&exe, &disk, &work, "weir", "process")?;
+        let (weir, directory) = weir(&exe, &disk, &work, "weir", "process", Reach::Everywhere)?;
         let mut sides = [
             Side::new(
                 ("weir", "Weir"),
@@ -106,13 +113,19 @@ impl Campaign for Replay {
                     weir_report::errln!("  {}, round {}", side.label, round + 1);
                     // Ganesha 4.3 releases no descriptor once it has used all it may have, and
                     // answers NFS3ERR_JUKEBOX from then on: it is started for each turn.
-                    let fresh = (place == GANESHA).then(|| ganesha(&directory, &work)).transpose();
+                    let fresh = (place == GANESHA)
+                        .then(|| ganesha(&directory, &work, Reach::Everywhere))
+                        .transpose();
                     disk.sync()?;
-                    match &fresh {
-                        Ok(fresh) => {
-                            side.apply(scenario, fresh.as_ref().unwrap_or(&weir), self, stop);
-                        }
-                        Err(error) => side.failures.push(format!("{}: {error:#}", side.label)),
+                    let applied = fresh.and_then(|fresh| {
+                        let peer = fresh.as_ref().unwrap_or(&weir);
+                        let target = peer.target_at(addresses(scenario));
+                        let workers = network.workers(machines(scenario), &exe, target.clone())?;
+                        side.apply(scenario, (peer.pid, target, workers), self, stop);
+                        Ok(())
+                    });
+                    if let Err(error) = applied {
+                        side.failures.push(format!("{}: {error:#}", side.label));
                     }
                 }
             }
@@ -167,6 +180,19 @@ fn fitted(scenario: &Scenario, options: &Replay) -> Scenario {
     scale(scenario, &fit)
 }
 
+/// The client machines that a test needs: as many as it has clients at the same time.
+fn machines(scenario: &Scenario) -> u32 {
+    let steps = scenario.steps.iter();
+    let clients = steps.map(|step| step.loads.iter().map(|load| load.clients).max().unwrap_or(1));
+    clients.max().unwrap_or(1)
+}
+
+/// The server's addresses that a test is to use. The EDA mix has six; the others have one.
+fn addresses(scenario: &Scenario) -> &'static [Ipv4Addr] {
+    let several = scenario.name.starts_with("eda");
+    if several { &SERVER_ADDRESSES } else { &SERVER_ADDRESSES[..1] }
+}
+
 /// One server, and what came of it so far.
 struct Side {
     /// Of its files.
@@ -191,8 +217,14 @@ impl Side {
     }
 
     /// Applies `scenario` once and adds what came of it.
-    fn apply(&mut self, scenario: &Scenario, peer: &Peer, options: &Replay, stop: &Stop) {
-        let suite_options = self.options(peer);
+    fn apply(
+        &mut self,
+        scenario: &Scenario,
+        (pid, target, mut workers): (u32, Target, Workers),
+        options: &Replay,
+        stop: &Stop,
+    ) {
+        let suite_options = self.options(pid, &target, &workers);
         let seconds = Plan::of(std::slice::from_ref(scenario), &suite_options).seconds;
         weir_report::errln!("  about {seconds:.0} s of load");
         let control = Control::new();
@@ -208,8 +240,8 @@ impl Side {
             }
         };
         let outcome = Suite {
-            executor: &mut Local::new(peer.target.clone()),
-            place: &mut TargetPlace::new(peer.target.clone()),
+            executor: &mut workers,
+            place: &mut TargetPlace::new(target),
             options: &suite_options,
             control: &control,
             observer: &mut observer,
@@ -220,13 +252,14 @@ impl Side {
         self.add(outcome.results, options);
     }
 
-    fn options(&self, peer: &Peer) -> SuiteOptions {
+    fn options(&self, pid: u32, target: &Target, workers: &Workers) -> SuiteOptions {
         SuiteOptions {
             label: self.label.to_owned(),
-            target: peer.target.to_string(),
+            target: target.to_string(),
             command: command(),
-            transport: "NFSv3 in user space, over loopback".to_owned(),
-            server_pid: Some(peer.pid),
+            transport: "NFSv3 in user space, over veth pairs between network namespaces".to_owned(),
+            server_pid: Some(pid),
+            clients: workers.machines(),
             cache: CacheOptions {
                 client_memory: this_machine().memory_bytes,
                 server_memory: Some(this_machine().memory_bytes),
@@ -350,6 +383,16 @@ mod tests {
         assert!(some.iter().all(|test| !test.changes.is_empty()));
         assert!(chosen(&options(&["no such test"])).is_err());
         assert!(chosen(&options(&[])).unwrap().iter().all(|test| test.waiting.is_none()));
+    }
+
+    #[test]
+    fn a_test_has_a_machine_for_each_client_and_the_addresses_of_its_server() {
+        let scenario = |name: &str| chosen(&options(&[name])).unwrap().swap_remove(0);
+        let eda = scenario("eda-frontend");
+        assert_eq!((machines(&eda), addresses(&eda).len()), (12, 6));
+        let one = scenario("anf-nconnect-4k-random");
+        assert_eq!((machines(&one), addresses(&one).len()), (1, 1));
+        assert_eq!(machines(&scenario("weir-contract-accuracy")), 40);
     }
 
     #[test]
