@@ -58,7 +58,7 @@ pub(super) fn matches(volume: &Volume, dir: &Inode, wanted: &[u8]) -> FsResult<M
 
 /// Builds the directory's index and puts it into use.
 pub(super) fn build(volume: &Volume, dir: &Inode, folded: &Folded) {
-    let unfinished = Unfinished(folded);
+    let unfinished = Unfinished(Some(folded));
     let built = listed(volume, dir, &folded.memory)
         .map(|listed| listed.and_then(|listed| folded.put_into_use(listed)));
     match built {
@@ -69,7 +69,7 @@ pub(super) fn build(volume: &Volume, dir: &Inode, folded: &Folded) {
         }
         Err(error) => folded.end_building(State::None, Err(error)),
     }
-    drop(unfinished);
+    unfinished.finished();
 }
 
 /// The index of all names that a listing had.
@@ -95,11 +95,20 @@ pub(super) fn listed(
     Ok(unusable.map_or_else(|| Ok(Listed { index: builder.finish(), charge }), Err))
 }
 
-/// Whoever waits is told, even if the building panics.
-struct Unfinished<'a>(&'a Folded);
+/// Ends the building if it panics, so that no lookup waits for it forever.
+struct Unfinished<'a>(Option<&'a Folded>);
+
+impl Unfinished<'_> {
+    /// The building has ended. The next one may have begun already, and must not be ended here.
+    fn finished(mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        self.0.end_building(State::None, Err(FsError::Io));
+        if let Some(folded) = self.0 {
+            folded.end_building(State::None, Err(FsError::Io));
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::{Descriptors, Durability, Options, Pool};
+use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, Wake, Waker};
 use weir_core::rng::step;
 use weir_core::store::{CreateHow, MakeKind, Replace};
 use weir_core::testing::block_on;
@@ -278,6 +280,38 @@ fn the_memory_of_a_directory_that_is_closed_is_free_again() {
     }
 }
 
+/// Begins the next building of an index as soon as it is woken.
+struct BeginsNext(Arc<Folded>, Mutex<Option<Promise<FsResult<()>>>>);
+
+impl Wake for BeginsNext {
+    fn wake(self: Arc<Self>) {
+        self.0.invalidate();
+        assert!(self.0.join(self.1.lock().take().unwrap()));
+    }
+}
+
+#[test]
+fn the_end_of_a_building_does_not_end_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(&directory, true);
+    let root = store.root();
+    create(&store, &root, "Name");
+    let (first, mut first_answer) = promise();
+    let (second, mut second_answer) = promise();
+    let new = || Folded::new(Arc::clone(&store.0.index_memory), Arc::clone(&store.0.lane));
+    let folded = Arc::clone(root.extras().folded.get_or_init(new));
+    assert!(folded.join(first));
+    let next = Arc::new(BeginsNext(Arc::clone(&folded), Mutex::new(Some(second))));
+    let waker = Waker::from(next);
+    assert!(Pin::new(&mut first_answer).poll(&mut Context::from_waker(&waker)).is_pending());
+    let mut answer = || Pin::new(&mut second_answer).poll(&mut Context::from_waker(Waker::noop()));
+    scan::build(&store.0, &root, &folded);
+    assert!(answer().is_pending(), "its building has not begun");
+    scan::build(&store.0, &root, &folded);
+    assert_eq!(answer(), Poll::Ready(Some(Ok(()))));
+    assert_eq!(find(&store, &root, "NAME").as_deref(), Ok("Name"));
+}
+
 #[test]
 fn whatever_threads_do_at_once_the_index_has_the_names_in_the_end() {
     let directory = tempfile::tempdir().unwrap();
@@ -320,7 +354,9 @@ fn whatever_threads_do_at_once_the_index_has_the_names_in_the_end() {
                 let wanted = text(random).to_uppercase();
                 match block_on(store.lookup_folded(&root, name(&wanted))) {
                     Ok(found) => assert!(found.name.eq_ignore_ascii_case(wanted.as_bytes())),
-                    Err(error) => assert!(matches!(error, FsError::NotFound | FsError::Stale)),
+                    Err(error) => {
+                        assert!(matches!(error, FsError::NotFound | FsError::Stale), "{error:?}");
+                    }
                 }
             }
         });
