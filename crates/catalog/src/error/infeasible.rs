@@ -54,6 +54,11 @@ pub(super) fn infeasible(rule: Infeasible) -> String {
         Infeasible::ProvisionedRate { asked, least, most } => {
             out_of_bounds("provisioned", asked, least, most)
         }
+        Infeasible::LevelCeiling { asked, most } => format!(
+            "the service level limits each volume to {}: {} requested; use another level, or change this one (`weir level set --volume-ceiling`)",
+            Rate(most.0),
+            Rate(asked.0)
+        ),
         Infeasible::ProvisionedIops { asked, least, most } => {
             format!("{asked} cannot be provisioned: the range is {least} to {most}")
         }
