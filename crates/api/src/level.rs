@@ -3,7 +3,8 @@
 use crate::terms::present;
 use serde::{Deserialize, Serialize};
 
-/// A service level: the throughput that each TiB of a pool provides, and the most that a volume has.
+/// A service level: the throughput that each TiB of a pool provides, and the most that a volume
+/// has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Level {

@@ -1,4 +1,4 @@
-//! What kind of load a volume has, and whose.
+//! The load of a volume: its operations, its clients, its kind.
 
 use crate::words::LoadKind;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Load {
     /// Length of the period, in seconds.
     pub seconds: f64,
-    /// What kind of load it is; empty for a load without a weak point, or of fewer than 10
+    /// Kinds of the load; empty for a load without a weak point, or of fewer than 10
     /// operations per second.
     pub kinds: Vec<LoadKind>,
     /// Operations answered, per second.

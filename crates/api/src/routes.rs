@@ -107,7 +107,7 @@ pub const VOLUMES: &str = "/v1/volumes";
 pub const VOLUME: &str = "/v1/volumes/{name}";
 /// Measured capacity, and the capacity committed to contracts.
 pub const CAPACITY: &str = "/v1/capacity";
-/// What to provision for a wanted rate.
+/// The sizes to provision for a wanted rate.
 pub const SIZING: &str = "/v1/sizing";
 /// The calibrations.
 pub const CALIBRATIONS: &str = "/v1/calibrations";
@@ -147,7 +147,7 @@ pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
 pub const REPORT: &str = "/v1/volumes/{name}/report";
 /// The explanation of a volume's current performance.
 pub const WHY: &str = "/v1/volumes/{name}/why";
-/// What kind of load one volume has, and whose.
+/// The operations, the clients and the kind of the load of one volume.
 pub const LOAD: &str = "/v1/volumes/{name}/load";
 /// The activity of all volumes.
 pub const ACTIVITY: &str = "/v1/activity";

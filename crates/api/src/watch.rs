@@ -187,7 +187,7 @@ pub struct Active {
     /// Operations of all kinds, per second, over the last 10 to 15 s.
     #[serde(default)]
     pub operations_per_second: f64,
-    /// What kind of load it is.
+    /// Kinds of the load.
     #[serde(default)]
     pub kinds: Vec<LoadKind>,
 }

@@ -76,8 +76,8 @@ impl Catalog {
     /// Changes the figures of a level, in all its pools at once.
     ///
     /// # Errors
-    /// `NoSuch`, `LevelPublished`, `LevelRate`, `CeilingBounds`; `LevelTooSlow` where one of its pools would not
-    /// carry its volumes, `BeyondHardware`.
+    /// `NoSuch`, `LevelPublished`, `LevelRate`, `CeilingBounds`; `LevelTooSlow` where one of its
+    /// pools would not carry its volumes, `BeyondHardware`.
     pub fn change_level(
         &self,
         name: &str,

@@ -70,7 +70,7 @@ struct Listed {
     standing: Option<Standing>,
     histograms: Option<Box<VolumeHistograms>>,
     connections: Vec<VolumeConnection>,
-    /// What kind of load it has, if it is in use.
+    /// The kinds of its load, if it is in use.
     kinds: Option<Vec<LoadKind>>,
 }
 

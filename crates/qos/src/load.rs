@@ -1,5 +1,5 @@
-//! What kind of load a volume has: rules over plain counts of some seconds, each with a threshold
-//! and its reason. A kind says what limits a load, or what would make it faster, beside the
+//! The kinds of loads: rules over plain counts of some seconds, each with a threshold and its
+//! reason. A kind says what limits a load, or what would make it faster, beside the
 //! contract.
 //!
 //! # The rules

@@ -24,7 +24,7 @@ pub struct Wanted {
     pub iops: Option<Iops>,
 }
 
-/// What has to be provisioned for the limits that were [`Wanted`].
+/// The figures to provision for the limits that were [`Wanted`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// The least quota of the volume; `None` if the limits do not depend on it.
@@ -283,7 +283,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is found is enough, and a byte less is not.
+        /// A size that is found is enough, and a byte less is not.
         #[test]
         fn sizes_are_least(rate in 1_u64..20_000, iops in prop::option::of(1_u64..102_400)) {
             for qos in [Qos::Auto, Qos::ProvisionedV1] {

@@ -43,7 +43,7 @@ impl Client {
         self.get(&routes::path(routes::LOAD, volume)).await
     }
 
-    /// What to provision for a wanted rate, or which rate a quota has.
+    /// The sizes to provision for a wanted rate, or the rate of a quota.
     ///
     /// # Errors
     /// [`ClientError`]; a refusal `no_measurement` if a latency is to be measured on a volume

@@ -102,7 +102,7 @@ fn models<'a>(
     let asked_qos = asked.qos.map(convert::qos_asked);
     let named = asked.level.is_some();
     let fits = move |qos: &Qos| {
-        // Who names a level asks about models that use it.
+        // A named level means the models that use it.
         asked_qos.map_or_else(|| !named || uses_level(*qos), |asked| asked == *qos)
     };
     Ok(Qos::ALL.into_iter().filter(fits).flat_map(move |qos| {
@@ -175,7 +175,7 @@ struct Mean {
     bytes: Option<u64>,
 }
 
-/// What is measured on the volume that was named, without the wait for its contract.
+/// The mean request of the volume that was named, without the wait for its contract.
 fn measured(
     state: &ControlState,
     snapshot: &Snapshot,

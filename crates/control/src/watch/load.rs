@@ -59,7 +59,7 @@ impl Watched {
     }
 }
 
-/// What was counted between two moments.
+/// The counts between two moments.
 struct Counted {
     operations: Vec<OperationCount>,
     connections: Vec<VolumeConnection>,

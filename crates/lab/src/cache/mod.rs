@@ -2,9 +2,9 @@
 //! names by a client that sends one request at a time, and by one with [`DEPTH`] in flight.
 //!
 //! Each round measures *cold* (the server was just started and the kernel's caches were emptied, so
-//! each name is asked for once) and then *warm* (all names are asked for again). The stores are ext4
-//! and XFS, and XFS on a device that answers at most [`SLOW_IOPS`] reads per second: a millisecond
-//! for each block that a cold lookup needs.
+//! each name is asked for once) and then *warm* (all names are asked for again). The stores are
+//! ext4 and XFS, and XFS on a device that answers at most [`SLOW_IOPS`] reads per second: a
+//! millisecond for each block that a cold lookup needs.
 //!
 //! Nothing is judged: the report is the measurement.
 

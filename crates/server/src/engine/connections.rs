@@ -30,7 +30,8 @@ impl Connections {
         lock(&self.0).remove(&id.token);
     }
 
-    /// Those of `tokens` that are open, each with its peer, and with what came with the token.
+    /// The open connections among `tokens`, each with its peer, and with the value beside its
+    /// token.
     pub(super) fn open_of<T>(&self, tokens: impl Iterator<Item = (u64, T)>) -> Vec<(Peer, T)> {
         let open = lock(&self.0);
         tokens.filter_map(|(token, with)| Some((*open.get(&token)?, with))).collect()

@@ -20,7 +20,6 @@ mod stats;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-mod uses;
 mod volume;
 mod workers;
 
@@ -49,7 +48,6 @@ use lock_ids::LockIds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
-use uses::Use;
 use weir_catalog::{Snapshot, Volume};
 use weir_control::logins::Logins;
 use weir_control::plane::{
@@ -57,7 +55,7 @@ use weir_control::plane::{
     VolumeLive, VolumeReading, VolumeUses,
 };
 use weir_core::{Attr, Clock, FsResult, HandleKey, Origin, PoolId, SetAttr, VolumeId};
-use weir_gate::{ParkedTotal, PoolGate};
+use weir_gate::{ParkedTotal, PoolGate, Use};
 use weir_process::GroupDirectory;
 use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_rpcbind::Portmap;

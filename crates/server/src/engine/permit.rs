@@ -8,12 +8,11 @@
 //! the gate's and its worker's.
 
 use super::stats::{Done, Stages, counts};
-use super::uses::FileMark;
 use super::{ServedVolume, is_judged};
 use crate::op_name::OpName;
 use crate::sync::Arc;
 use weir_core::{Clock, Mono, ObjectKey, OpClass};
-use weir_gate::{Charged, ConnId, FileCharge};
+use weir_gate::{Charged, ConnId, FileCharge, FileMark};
 use weir_qos::Cost;
 
 /// The operation for which a permit is asked.

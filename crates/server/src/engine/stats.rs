@@ -7,13 +7,12 @@
 //! in each stage is summed over time, so that a request which never ends is seen while it doesn't.
 
 use super::histograms::Histograms;
-use super::uses::{FileMark, Use, Uses};
 use crate::op_name::OpName;
 use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
 use std::time::Duration;
 use weir_control::plane::{OperationCount, VolumeHistograms, VolumeLive};
 use weir_core::{Mono, OpClass};
-use weir_gate::ConnId;
+use weir_gate::{ConnId, FileMark, Use, Uses};
 use weir_qos::Cost;
 use weir_qos::load::FileShare;
 use weir_qos::verdict::Reading;
@@ -439,7 +438,7 @@ impl Block {
         sum.busy_nanos = sum.busy_nanos.max(busy);
     }
 
-    /// What `look` sees of counters that belong together, while none of them changes.
+    /// The result of `look` at counters that belong together, while none of them changes.
     fn whole<T>(&self, look: impl Fn() -> T) -> T {
         for _ in 0..LOOKS_MAX {
             let turn = self.turn.load(Ordering::Acquire);

@@ -78,9 +78,9 @@ impl LocalStore {
 }
 
 impl Volume {
-    /// What the kernel has of a name in memory, asked on the worker; `None` if the answer may have
-    /// to wait, or the object is not held open yet. Without the cache of names this is the way that
-    /// the cache takes with it: through no other thread.
+    /// The object of a name that the kernel has in memory, asked on the worker; `None` if the
+    /// answer may have to wait, or the object is not held open yet. Without the cache of names this
+    /// is the way that the cache takes with it: through no other thread.
     fn look_up_at_once(&self, dir: &Inode, name: Name<'_>) -> Option<FsResult<(Arc<Inode>, Attr)>> {
         if name.is_dot_dot() || dir.is_gone() {
             return None;

@@ -76,7 +76,7 @@ impl Names {
             let cache = self.cache.get_or_init(|| cache(self.names_max));
             cache.insert(entry, Arc::downgrade(inode));
         } else {
-            // What was kept before the cache was switched off may be another object.
+            // The entry from before the cache was switched off may be another object.
             self.drop_entry(directory, name);
         }
     }

@@ -12,10 +12,9 @@ use weir_core::units::Rate;
 pub(crate) enum LevelCommand {
     /// Create a custom service level
     ///
-    /// A level defines the throughput that each TiB of a pool provides, and optionally the most that
-    /// one volume has, however large its quota is. The levels standard (16
-    /// MiB/s per TiB), premium (64), ultra (128) and extreme (128) are built in and cannot be
-    /// changed.
+    /// A level defines the throughput that each TiB of a pool provides, and optionally the most
+    /// that one volume has, however large its quota is. The levels standard (16 MiB/s per TiB),
+    /// premium (64), ultra (128) and extreme (128) are built in and cannot be changed.
     Create(Create),
     /// List all levels, built-in and custom
     List,

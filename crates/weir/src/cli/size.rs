@@ -12,8 +12,9 @@ use weir_core::units::{Bytes, Rate, latency, parse_time};
 ///
 /// For each contract model and service level: the least quota and pool, and the throughput and IOPS
 /// to set. With a latency, also the number of requests in flight by Little's law (operations per
-/// second × latency), and how to spread them over clients, connections and queue depth. With a round
-/// trip, also the TCP window of each connection and the kernel settings for it. Nothing is changed.
+/// second × latency), and how to spread them over clients, connections and queue depth. With a
+/// round trip, also the TCP window of each connection and the kernel settings for it. Nothing is
+/// changed.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:

@@ -14,10 +14,11 @@ use weir_report::terminal::{self, Screen, Text};
 
 /// Show the activity of all volumes, refreshed every second
 ///
-/// Rates are averages over the last second; verdicts and latencies cover the last 10 s, and
-/// operations of all kinds (OPS) and the kind of the load the last 10 to 15 s. IOPS counts READs and
-/// WRITEs. The columns CONTRACT, STORE, NETWORK and PROCESSING show the shares of the latency. Volumes without requests
-/// in the last minute are omitted. In a terminal, press q to quit and s to sort by the next column.
+/// Rates are averages over the last second; verdicts and latencies cover the last 10 s, operations
+/// of all kinds (OPS) and the kind of the load the last 10 to 15 s. IOPS counts READs and WRITEs.
+/// The columns CONTRACT, STORE, NETWORK and PROCESSING show the shares of the latency. Volumes
+/// without requests in the last minute are omitted. In a terminal, press q to quit and s to sort by
+/// the next column.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What has to be provisioned, as the API answers it.
+//! Sizes to provision, as the API answers them.
 
 use super::*;
 use weir_api::{SizeChoice, SizingQuery};

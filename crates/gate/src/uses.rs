@@ -1,15 +1,13 @@
-//! Who uses a volume, and how: for one worker the connections that it serves there, with what they
-//! asked for, and the file that most READs and WRITEs are for.
+//! The use of a volume as one worker counts it: the connections with their operations, and the file
+//! that most READs and WRITEs are for.
 //!
 //! Only the worker writes, without a locked instruction; anyone reads. The memory is bounded: of
 //! more connections than [`FEW`] and [`MANY`], the rest is not told apart. A closed
-//! connection keeps its place until another one needs it, so a reader must know which are open
-//! ([`super::connections`]).
+//! connection keeps its place until another one needs it, so a reader must know which are open.
 //!
 //! Not here: the addresses of clients, and what the counts say about a load, which is
 //! [`weir_qos::load`].
 
-use super::stats::bump;
 use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
 use weir_core::{Mono, ObjectKey};
 use weir_qos::load::FileShare;
@@ -28,11 +26,12 @@ const STRETCH_SHIFT: u32 = 33;
 
 /// A digest of a file's key, which is not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileMark(u64);
+pub struct FileMark(u64);
 
 impl FileMark {
     /// The mark of the file with this key.
-    pub(crate) fn of(key: &ObjectKey) -> Self {
+    #[must_use]
+    pub fn of(key: &ObjectKey) -> Self {
         let mix = |mark: u64, part: &[u8]| {
             let mut word = [0; 8];
             word.iter_mut().zip(part).for_each(|(byte, from)| *byte = *from);
@@ -45,18 +44,18 @@ impl FileMark {
 
 /// A connection's requests on a volume since it was counted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Use {
+pub struct Use {
     /// The connection's token.
-    pub(super) token: u64,
+    pub token: u64,
     /// Operations answered.
-    pub(super) operations: u64,
+    pub operations: u64,
     /// Bytes moved by READs and WRITEs.
-    pub(super) bytes: u64,
+    pub bytes: u64,
 }
 
 /// The uses of a volume as one worker sees them.
 #[derive(Default)]
-pub(super) struct Uses {
+pub struct Uses {
     few: [Slot; FEW],
     many: OnceLock<Box<[Slot; MANY]>>,
     /// The connections for which there is no place.
@@ -95,7 +94,7 @@ impl Slot {
         self.holder.store(holder, Ordering::Release);
     }
 
-    /// What it holds; `None` if that is nothing, or just changes.
+    /// The use that it holds; `None` if it is free, or just changes.
     fn read(&self) -> Option<Use> {
         let holder = self.holder.load(Ordering::Acquire);
         let (operations, bytes) = (get(&self.operations), get(&self.bytes));
@@ -108,7 +107,7 @@ impl Slot {
 impl Uses {
     /// Counts an operation that was answered at about `now` to the connection with this `token`,
     /// and moved so many `bytes`.
-    pub(super) fn count(&self, token: u64, bytes: u64, now: Mono) {
+    pub fn count(&self, token: u64, bytes: u64, now: Mono) {
         let (holder, stretch) = (token.wrapping_add(1), now.0 >> STRETCH_SHIFT);
         self.slot(holder, stretch).add(bytes, stretch);
     }
@@ -143,18 +142,19 @@ impl Uses {
     }
 
     /// Counts a READ or WRITE of a file.
-    pub(super) fn vote(&self, file: FileMark, now: Mono) {
+    pub fn vote(&self, file: FileMark, now: Mono) {
         self.file.vote(file, now.0 >> STRETCH_SHIFT);
     }
 
     /// The connections that were counted one by one. A place that changes meanwhile is left out.
-    pub(super) fn each(&self) -> impl Iterator<Item = Use> {
+    pub fn each(&self) -> impl Iterator<Item = Use> {
         let many = self.many.get().map(|many| many.as_slice()).unwrap_or_default();
         self.few.iter().chain(many).filter_map(Slot::read)
     }
 
     /// The file that most READs and WRITEs of the last 9 to 17 s are for.
-    pub(super) fn file(&self, now: Mono) -> FileShare {
+    #[must_use]
+    pub fn file(&self, now: Mono) -> FileShare {
         self.file.read(now.0 >> STRETCH_SHIFT)
     }
 }
@@ -225,6 +225,11 @@ impl FileVote {
 
 fn get(cell: &AtomicU64) -> u64 {
     cell.load(Ordering::Relaxed)
+}
+
+/// Adds without a locked instruction: there is one writer.
+fn bump(cell: &AtomicU64, by: u64) {
+    cell.store(get(cell).wrapping_add(by), Ordering::Relaxed);
 }
 
 #[cfg(test)]
