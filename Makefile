@@ -13,10 +13,11 @@ CRASH_OUT ?= docs/crash
 MANY_OUT ?= docs/performance
 LIVE_OUT ?= docs/performance
 WIDE_OUT ?= docs/performance
+CACHE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers crash client-cost conformance usage fuzz wide many live deb replay agree hostile
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree hostile
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -48,6 +49,10 @@ peers: ## Weir beside NFS-Ganesha, smbd, a bare loop and, with BEFORE=, an earli
 	cargo xtask preflight peers
 	cargo build --release --locked
 	target/release/weir-lab peers --out $(PEERS_OUT) $(if $(BEFORE),--before $(BEFORE))
+
+cache: ## the metadata cache on and off, on warm and cold ext4 and XFS and a slow device (needs root; CACHE=; docs/performance)
+	cargo build --release --locked
+	target/release/weir-lab cache --out $(CACHE_OUT) $(CACHE)
 
 crash: ## KILLS kills in each durability mode, CUTS power cuts on each file system (needs root; docs/crash)
 	cargo xtask preflight

@@ -4,15 +4,16 @@
 
 mod identity;
 mod smb;
+mod watching;
 
 use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
 use crate::routes;
 use crate::trust::{Trust, TrustError};
 use crate::{
-    Activity, AuditPage, Calibration, Capacity, Changed, ExportRule, Health, Level, LevelChange,
-    MadeToken, NewCalibration, NewLevel, NewPool, NewToken, NewVolume, Operation, Page, Pool,
-    PoolChange, Report, ServerInfo, SignedReport, Token, Volume, VolumeChange, Why,
+    AuditPage, Calibration, Capacity, Changed, ExportRule, Health, Level, LevelChange, MadeToken,
+    NewCalibration, NewLevel, NewPool, NewToken, NewVolume, Operation, Page, Pool, PoolChange,
+    ServerInfo, Token, Volume, VolumeChange,
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -455,42 +456,6 @@ impl Client {
     pub async fn rescan(&self, volume: &str) -> Result<Operation> {
         let path = routes::path(routes::RESCAN, volume);
         self.send(Method::POST, &path, NOTHING, Dry::No).await
-    }
-
-    /// Whether the contract of a volume was kept in the last `since_seconds`, at most
-    /// [`REPORT_SECONDS_MAX`](crate::limits::REPORT_SECONDS_MAX).
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn report(&self, volume: &str, since_seconds: u64) -> Result<Report> {
-        let path = routes::path(routes::REPORT, volume);
-        self.get(&routes::with_query(&path, "since", &since_seconds.to_string())).await
-    }
-
-    /// The report, signed by the server.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn signed_report(&self, volume: &str, since_seconds: u64) -> Result<SignedReport> {
-        let path = routes::path(routes::REPORT, volume);
-        let path = routes::with_query(&path, "since", &since_seconds.to_string());
-        self.get(&routes::with_query(&path, "signed", "true")).await
-    }
-
-    /// The explanation of a volume's current performance.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn why(&self, volume: &str) -> Result<Why> {
-        self.get(&routes::path(routes::WHY, volume)).await
-    }
-
-    /// The activity of all volumes.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn activity(&self) -> Result<Activity> {
-        self.get(routes::ACTIVITY).await
     }
 
     /// The last operations since the server started.

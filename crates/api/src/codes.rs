@@ -41,6 +41,11 @@ pub const CODES: &[Code] = &[
     code("unauthorized", &[401], "the token is missing or unknown"),
     code("token_expired", &[401], "the token has expired"),
     code("forbidden", &[403], "the role of the token does not permit this request"),
+    code(
+        "no_measurement",
+        &[409],
+        "the volume had no requests from which a latency could be measured",
+    ),
     // Names.
     code("bad_name", &[400], "the name is invalid"),
     code("name_taken", &[409], "the name is already in use"),

@@ -13,6 +13,7 @@ pub mod codes;
 mod error;
 mod level;
 pub mod limits;
+mod load;
 #[cfg(test)]
 mod openapi;
 mod operation;
@@ -22,6 +23,7 @@ pub mod routes;
 mod server;
 mod share;
 mod signed;
+mod sizing;
 mod smb;
 mod terms;
 mod token;
@@ -39,6 +41,7 @@ pub use capacity::{
 pub use client::{AuditQuery, Client, ClientError, Dry, Pages};
 pub use error::{Allowed, ApiError};
 pub use level::{Level, LevelChange, NewLevel};
+pub use load::{ClientLoad, Load, OperationRate};
 pub use operation::Operation;
 pub use page::{HasEtag, Page};
 pub use pool::{NewPool, Pool, PoolChange};
@@ -47,6 +50,7 @@ pub use share::{ANY_NETWORK, ShareRule, Sharing, SharingChange};
 pub use signed::{
     ALGORITHM, SIGNED_PREFIX, SignedReport, SignedReportError, hexadecimal, signed_text,
 };
+pub use sizing::{Concurrency, SizeChoice, Sizing, SizingQuery, Spread, TcpWindow};
 pub use smb::{FileLock, SmbOpen, SmbSession};
 pub use terms::{Terms, TermsChange};
 pub use token::{MadeToken, NewToken, Token};
@@ -58,8 +62,8 @@ pub use volume::{
 };
 pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
 pub use words::{
-    Access, AuditEvent, Cause, FileUse, LockMode, OperationState, PasswordState, Policy, Protocol,
-    Qos, Role, ShareAccess, Squash, UnknownWord, Verdict,
+    Access, AuditEvent, Cause, FileUse, LoadKind, LockMode, OperationState, PasswordState, Policy,
+    Protocol, Qos, Role, ShareAccess, Squash, UnknownWord, Verdict,
 };
 
 /// The OpenAPI 3.1 document of this version, as JSON.

@@ -244,12 +244,15 @@ fn volumes(schemas: &mut SchemaGenerator) -> Vec<Described> {
 fn capacity(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (one, changed) = (of::<Calibration>(schemas), of::<Changed<Calibration>>(schemas));
     let capacity = "Get the measured capacity, and the capacity committed to contracts.";
+    let sizing = "Get what to provision for a wanted rate, or the rate of a quota.";
+    let asked = queries_of::<SizingQuery>(schemas);
     let list = "List the calibrations.";
     let show = "Get the calibration of one directory; the name is its path.";
     let keep = "Store the calibration of a directory; it replaces an earlier calibration of the same file system.";
     let forget = "Delete the calibration of a directory.";
     vec![
         json("GET", routes::CAPACITY, "getCapacity", capacity, of::<Capacity>(schemas)),
+        json("GET", routes::SIZING, "getSizing", sizing, of::<Sizing>(schemas)).query(asked),
         json(
             "GET",
             routes::CALIBRATIONS,
@@ -400,6 +403,7 @@ fn watching(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let either = [of::<Report>(schemas), of::<SignedReport>(schemas)];
     let report = "Get the contract report of a volume, signed if requested.";
     let why = "Explain the current performance of a volume.";
+    let load = "Get the operations, the clients and the kind of the load of a volume.";
     let since = json!({
         "name": "since", "in": "query", "description": "Length of the reported period up to now, in seconds.",
         "schema": {
@@ -414,6 +418,7 @@ fn watching(schemas: &mut SchemaGenerator) -> Vec<Described> {
         json("GET", routes::REPORT, "getReport", report, json!({ "anyOf": either }))
             .query([since, signed]),
         json("GET", routes::WHY, "getWhy", why, of::<Why>(schemas)),
+        json("GET", routes::LOAD, "getLoad", load, of::<Load>(schemas)),
         json(
             "GET",
             routes::ACTIVITY,
@@ -451,6 +456,17 @@ fn administration(schemas: &mut SchemaGenerator) -> Vec<Described> {
             limit,
         ]),
     ]
+}
+
+/// The fields of a type as optional parameters of a query.
+fn queries_of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Vec<Value> {
+    let schema = T::json_schema(schemas).to_value();
+    let fields = schema["properties"].as_object().cloned().unwrap_or_default();
+    let parameter = |(name, mut schema): (String, Value)| {
+        let described = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        json!({ "name": name, "in": "query", "description": described, "schema": schema })
+    };
+    fields.into_iter().map(parameter).collect()
 }
 
 fn text_query(name: &str, description: &str) -> Value {
@@ -612,6 +628,7 @@ fn document() -> Value {
         ("smb", "Sessions and opens of SMB clients."),
         ("locks", "Byte-range locks of clients."),
         ("capacity", "Measured and committed capacity."),
+        ("sizing", "What to provision for a wanted rate."),
         ("calibrations", "Calibrations of file systems."),
         ("operations", "Long-running operations."),
         ("catalog", "The catalogue."),

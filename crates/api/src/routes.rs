@@ -44,6 +44,7 @@ pub const ROUTES: &[Route] = &[
     route("PATCH", VOLUME, Role::Operator),
     route("DELETE", VOLUME, Role::Operator),
     route("GET", CAPACITY, Role::Viewer),
+    route("GET", SIZING, Role::Viewer),
     route("GET", CALIBRATIONS, Role::Viewer),
     route("GET", CALIBRATION, Role::Viewer),
     route("PUT", CALIBRATION, Role::Operator),
@@ -76,6 +77,7 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", LOCK, Role::Operator),
     route("GET", REPORT, Role::Viewer),
     route("GET", WHY, Role::Viewer),
+    route("GET", LOAD, Role::Viewer),
     route("GET", ACTIVITY, Role::Viewer),
     route("POST", RESCAN, Role::Operator),
     route("GET", OPERATIONS, Role::Viewer),
@@ -105,6 +107,8 @@ pub const VOLUMES: &str = "/v1/volumes";
 pub const VOLUME: &str = "/v1/volumes/{name}";
 /// Measured capacity, and the capacity committed to contracts.
 pub const CAPACITY: &str = "/v1/capacity";
+/// The sizes to provision for a wanted rate.
+pub const SIZING: &str = "/v1/sizing";
 /// The calibrations.
 pub const CALIBRATIONS: &str = "/v1/calibrations";
 /// The calibration of one directory, by its path.
@@ -143,6 +147,8 @@ pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
 pub const REPORT: &str = "/v1/volumes/{name}/report";
 /// The explanation of a volume's current performance.
 pub const WHY: &str = "/v1/volumes/{name}/why";
+/// The operations, the clients and the kind of the load of one volume.
+pub const LOAD: &str = "/v1/volumes/{name}/load";
 /// The activity of all volumes.
 pub const ACTIVITY: &str = "/v1/activity";
 /// The operations that were started.

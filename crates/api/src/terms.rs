@@ -30,6 +30,10 @@ pub struct Terms {
     /// IOPS ceiling of each file; absent if there is none.
     #[serde(default)]
     pub max_file_iops: Option<u64>,
+    /// Whether the server caches names and attributes of the volume in memory; absent if the
+    /// configuration of the server (`metadata_cache`) decides.
+    #[serde(default)]
+    pub metadata_cache: Option<bool>,
 }
 
 /// The terms of a volume to create or to change. An absent field is the default of a new volume,
@@ -57,6 +61,10 @@ pub struct TermsChange {
     /// IOPS ceiling of each file, at least 10; `null` for none, the default.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub max_file_iops: Option<Option<u64>>,
+    /// Whether the server caches names and attributes of the volume in memory; `null`, the default,
+    /// for the configuration of the server.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub metadata_cache: Option<Option<bool>>,
     /// Weight relative to the other volumes of a shared pool, 1 to 1,000. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
@@ -72,7 +80,11 @@ where
 }
 
 /// Distinguishes `null` from an absent field.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
+pub(crate) fn present<'de, D, T>(from: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
     Option::deserialize(from).map(Some)
 }
 

@@ -28,6 +28,10 @@ pub struct Volume {
     pub limit_bytes_per_second: u64,
     /// Throughput limit in MiB/s.
     pub limit_mibps: f64,
+    /// Volume ceiling of the pool's service level; absent if there is none, or the model does not
+    /// use the level.
+    #[serde(default)]
+    pub level_ceiling_bytes_per_second: Option<u64>,
     /// IOPS limit, including bursts; absent if IOPS are not limited.
     #[serde(default)]
     pub limit_iops: Option<u64>,

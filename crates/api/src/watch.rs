@@ -1,7 +1,8 @@
 //! Contract monitoring: verdicts for periods, reports, and current activity. The conditions of a
 //! verdict are in `docs/semantics.md`, and in every report.
 
-use crate::words::{Cause, Verdict};
+use crate::load::Load;
+use crate::words::{Cause, LoadKind, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// Version of [`Report`]; it increases when existing programs would misread a report.
@@ -142,6 +143,9 @@ pub struct Why {
     pub hour: Window,
     /// Number of requests waiting for the contract at present.
     pub waiting: u64,
+    /// The load of the last seconds; absent without requests in the last minute.
+    #[serde(default)]
+    pub load: Option<Load>,
     /// Findings, most important first.
     pub findings: Vec<String>,
     /// Possible remedies.
@@ -174,4 +178,16 @@ pub struct Active {
     pub window: Window,
     /// Number of requests waiting for the contract at present.
     pub waiting: u64,
+    /// Number of clients with open connections that have used the volume.
+    #[serde(default)]
+    pub clients: u64,
+    /// Number of these connections.
+    #[serde(default)]
+    pub connections: u64,
+    /// Operations of all kinds, per second, over the last 10 to 15 s.
+    #[serde(default)]
+    pub operations_per_second: f64,
+    /// Kinds of the load.
+    #[serde(default)]
+    pub kinds: Vec<LoadKind>,
 }

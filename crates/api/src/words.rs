@@ -109,6 +109,19 @@ words! {
 }
 
 words! {
+    /// Kind of a load: what limits it, or would make it faster, beside the contract.
+    LoadKind, "kind of load",
+    /// At least half of the operations are on names and attributes.
+    MetadataHeavy = "metadata-heavy",
+    /// One connection has at least 90 % of the operations.
+    OneConnection = "one-connection",
+    /// One file has at least 80 % of the READs and WRITEs.
+    OneFile = "one-file",
+    /// READs and WRITEs are small on average.
+    SmallRequests = "small-requests"
+}
+
+words! {
     /// Use of a file about which opens must agree.
     FileUse, "use",
     /// Read or execute its data.

@@ -594,7 +594,9 @@ impl CatalogError {
                 Infeasible::BoughtRate { .. } => "pool_throughput_out_of_bounds",
                 Infeasible::BoughtIops { .. } => "pool_iops_out_of_bounds",
                 Infeasible::RateWithoutIops { .. } => "throughput_without_iops",
-                Infeasible::ProvisionedRate { .. } => "throughput_out_of_bounds",
+                Infeasible::ProvisionedRate { .. } | Infeasible::LevelCeiling { .. } => {
+                    "throughput_out_of_bounds"
+                }
                 Infeasible::ProvisionedIops { .. } => "iops_out_of_bounds",
             },
             Self::QuotaBelowUsed { .. } => "quota_below_used",
@@ -716,6 +718,7 @@ impl CatalogError {
                 }
                 Infeasible::Iops { free, .. } => (IOPS, Some(1), Some(free.0)),
                 Infeasible::PoolIops { needed, .. } => (IOPS, Some(needed.0), None),
+                Infeasible::LevelCeiling { most, .. } => (THROUGHPUT, Some(1), Some(most.0)),
                 Infeasible::BoughtRate { least, most, .. }
                 | Infeasible::ProvisionedRate { least, most, .. } => {
                     (THROUGHPUT, Some(least.0), Some(most.0))

@@ -2,7 +2,7 @@
 
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
-use crate::limits::{LEVEL_RATE_MAX, LEVELS_MAX};
+use crate::limits::{LEVEL_RATE_MAX, LEVELS_MAX, RATE_MAX};
 use crate::model::Level;
 use crate::names;
 use crate::snapshot::Snapshot;
@@ -11,19 +11,52 @@ use std::sync::Arc;
 use weir_qos::contract;
 use weir_qos::rate::BytesPerSecond;
 
+/// The figures of a level to create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewLevel {
+    /// The rate for each TiB.
+    pub rate_per_tib: BytesPerSecond,
+    /// The most that one volume has; `None` if its quota alone decides.
+    pub volume_ceiling: Option<BytesPerSecond>,
+}
+
+impl From<BytesPerSecond> for NewLevel {
+    /// A level of this rate for each TiB, without a ceiling.
+    fn from(rate_per_tib: BytesPerSecond) -> Self {
+        Self { rate_per_tib, volume_ceiling: None }
+    }
+}
+
+/// The figures of a level to change; `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelChange {
+    /// The rate for each TiB.
+    pub rate_per_tib: Option<BytesPerSecond>,
+    /// The most that one volume has; `Some(None)` removes it.
+    pub volume_ceiling: Option<Option<BytesPerSecond>>,
+}
+
+impl From<BytesPerSecond> for LevelChange {
+    /// Another rate for each TiB.
+    fn from(rate_per_tib: BytesPerSecond) -> Self {
+        Self { rate_per_tib: Some(rate_per_tib), volume_ceiling: None }
+    }
+}
+
 impl Catalog {
-    /// Creates a level of `rate_per_tib`.
+    /// Creates a level.
     ///
     /// # Errors
-    /// `BadName`, `NameTaken`, `LevelRate`, `TooMany`.
+    /// `BadName`, `NameTaken`, `LevelRate`, `CeilingBounds`, `TooMany`.
     pub fn create_level(
         &self,
         name: &str,
-        rate_per_tib: BytesPerSecond,
+        new: impl Into<NewLevel>,
         mode: Mode,
     ) -> Result<Outcome> {
         names::check(Thing::Level, name)?;
-        check_rate(rate_per_tib)?;
+        let NewLevel { rate_per_tib, volume_ceiling } = new.into();
+        check_figures(rate_per_tib, volume_ceiling)?;
         self.mutate(mode, |tx, now| {
             if now.level_named(name).is_some() {
                 let name = name.to_owned();
@@ -32,29 +65,36 @@ impl Catalog {
             if now.levels().filter(|level| !level.published).count() >= LEVELS_MAX {
                 return Err(CatalogError::TooMany { thing: Thing::Level, max: LEVELS_MAX });
             }
-            tx.execute("INSERT INTO levels VALUES (?1, ?2)", params![name, rate_per_tib.0])?;
+            tx.execute(
+                "INSERT INTO levels VALUES (?1, ?2, ?3)",
+                params![name, rate_per_tib.0, volume_ceiling.map(|most| most.0)],
+            )?;
             Ok(Touched::Everything)
         })
     }
 
-    /// Changes the rate of a level, in all its pools at once.
+    /// Changes the figures of a level, in all its pools at once.
     ///
     /// # Errors
-    /// `NoSuch`, `LevelPublished`, `LevelRate`; `LevelTooSlow` where one of its pools would not
-    /// carry its volumes, `BeyondHardware`.
+    /// `NoSuch`, `LevelPublished`, `LevelRate`, `CeilingBounds`; `LevelTooSlow` where one of its
+    /// pools would not carry its volumes, `BeyondHardware`.
     pub fn change_level(
         &self,
         name: &str,
-        rate_per_tib: BytesPerSecond,
+        change: impl Into<LevelChange>,
         asked: impl Into<Asked>,
     ) -> Result<Outcome> {
-        let next = check_rate(rate_per_tib)?;
+        let change = change.into();
         self.mutate(asked, |tx, now| {
             let level = find_own(now, name)?;
+            let rate_per_tib = change.rate_per_tib.unwrap_or(level.contract.rate_per_tib());
+            let old = level.contract.ceiling().rate;
+            let volume_ceiling = change.volume_ceiling.unwrap_or(old);
+            let next = check_figures(rate_per_tib, volume_ceiling)?;
             check_pools(now, level, next)?;
             tx.execute(
-                "UPDATE levels SET rate_per_tib = ?2 WHERE name = ?1",
-                params![level.name, rate_per_tib.0],
+                "UPDATE levels SET rate_per_tib = ?2, volume_ceiling = ?3 WHERE name = ?1",
+                params![level.name, rate_per_tib.0, volume_ceiling.map(|most| most.0)],
             )?;
             Ok(Touched::Everything)
         })
@@ -94,9 +134,19 @@ fn find_own<'a>(now: &'a Snapshot, name: &str) -> Result<&'a Arc<Level>> {
     }
 }
 
-fn check_rate(asked: BytesPerSecond) -> Result<contract::Level> {
+fn check_figures(
+    asked: BytesPerSecond,
+    ceiling: Option<BytesPerSecond>,
+) -> Result<contract::Level> {
     let level = contract::Level::new(asked).filter(|_| asked <= LEVEL_RATE_MAX);
-    level.ok_or(CatalogError::LevelRate { asked: asked.0, max: LEVEL_RATE_MAX.0 })
+    let level = level.ok_or(CatalogError::LevelRate { asked: asked.0, max: LEVEL_RATE_MAX.0 })?;
+    let (field, least, max) = ("volume_ceiling_bytes_per_second", 1, RATE_MAX.0);
+    match ceiling {
+        Some(asked) if !(least..=max).contains(&asked.0) => {
+            Err(CatalogError::CeilingBounds { field, asked: asked.0, least, max })
+        }
+        _ => Ok(level.with_volume_ceiling(ceiling)),
+    }
 }
 
 /// Checks whether the pools of `level` carry their volumes at the rate of `next`. The refusal names

@@ -59,6 +59,7 @@ pub use filesystem::Filesystem;
 pub use finding::{Finding, Severity};
 pub use idempotency::IdempotencyKey;
 pub use identity::{Group, RID_FIRST, SealedHash, User, folded};
+pub use levels::{LevelChange, NewLevel};
 pub use limits::Minimums;
 pub use model::{
     ANONYMOUS_ID, Access, ExportRule, Level, Pool, Principal, Protocols, ShareAccess, ShareRule,

@@ -17,12 +17,12 @@ use weir_qos::contract::{self, Demand, Model};
 use weir_qos::shares::Share;
 use weir_qos::{Ceiling, Limits};
 
-/// A service level: the rate for each provisioned TiB of a pool.
+/// A service level: the rate for each provisioned TiB of a pool, and the most that a volume has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
     /// Unique among levels.
     pub name: String,
-    /// The rate, for the arithmetic of contracts.
+    /// The figures, for the arithmetic of contracts.
     pub contract: contract::Level,
     /// Whether the level is built in and cannot be changed.
     pub published: bool,

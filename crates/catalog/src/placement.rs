@@ -44,7 +44,8 @@ fn filesystems(snapshot: &Snapshot, devices: &Devices, admission: &Admission) ->
             && let Some(there) = found.get_mut(place)
             && let Some(pool) = snapshot.pool(volume.pool)
         {
-            there.committed = there.committed.with(pool.gives(volume), volume.terms.ceiling);
+            let given = pool.gives(volume).under(pool.model.volume_ceiling());
+            there.committed = there.committed.with(given, volume.terms.ceiling);
         }
     }
     for calibration in snapshot.calibrations() {

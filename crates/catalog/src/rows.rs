@@ -76,12 +76,15 @@ fn levels(db: &Connection) -> Result<Vec<Arc<Level>>> {
         Arc::new(Level { name: name.to_owned(), contract, published: true })
     });
     let mut levels: Vec<_> = published.collect();
-    let mut query = db.prepare("SELECT name, rate_per_tib FROM levels ORDER BY name")?;
+    let mut query =
+        db.prepare("SELECT name, rate_per_tib, volume_ceiling FROM levels ORDER BY name")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let (name, rate): (String, u64) = (row.get(0)?, row.get(1)?);
         let no_rate = || CatalogError::Damaged(format!("level {name:?} has no throughput"));
+        let ceiling: Option<u64> = row.get(2)?;
         let contract = contract::Level::new(BytesPerSecond(rate)).ok_or_else(no_rate)?;
+        let contract = contract.with_volume_ceiling(ceiling.map(BytesPerSecond));
         levels.push(Arc::new(Level { name, contract, published: false }));
     }
     Ok(levels)

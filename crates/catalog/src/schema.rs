@@ -165,6 +165,10 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX share_rules_by_volume ON share_rules (volume);
     CREATE INDEX share_rules_by_account ON share_rules (account);
 ",
+    "
+    ALTER TABLE levels ADD COLUMN volume_ceiling INTEGER CHECK (volume_ceiling > 0);
+    ALTER TABLE volumes ADD COLUMN metadata_cache INTEGER CHECK (metadata_cache IN (0, 1));
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.
@@ -246,6 +250,7 @@ mod tests {
         ("ceilings of files", "d30bd6c9f20c72a1"),
         ("calibrations, calibrated_cells", "d3191befe7bc4680"),
         ("accounts, members, protocols of volumes, share_rules", "dadb6c179ee70c4a"),
+        ("ceilings of levels, metadata caches of volumes", "cab4fced75250015"),
     ];
 
     #[test]

@@ -1,4 +1,4 @@
-//! The terms of a volume: the settings that limit it beside its quota and its pool. Each of them is
+//! The terms of a volume: its settings beside its quota and its pool. Each of them is
 //! a field here, with its columns and its bounds; nothing else in the catalogue lists them.
 
 use crate::error::{CatalogError, Result};
@@ -23,6 +23,9 @@ pub struct Terms {
     pub ceiling: Ceiling,
     /// The most that each of its files may use.
     pub file_ceiling: Ceiling,
+    /// Whether names and attributes are cached in memory; `None` if the server's configuration
+    /// decides.
+    pub metadata_cache: Option<bool>,
 }
 
 /// A change of [`Terms`]: `None` keeps a term, `Some(None)` removes it.
@@ -42,6 +45,8 @@ pub struct TermsChange {
     pub file_rate: Option<Option<BytesPerSecond>>,
     /// The ceiling of the operations a second of each file.
     pub file_iops: Option<Option<Iops>>,
+    /// Whether names and attributes are cached in memory.
+    pub metadata_cache: Option<Option<bool>>,
 }
 
 impl Terms {
@@ -60,6 +65,7 @@ impl Terms {
                 rate: change.file_rate.unwrap_or(self.file_ceiling.rate),
                 iops: change.file_iops.unwrap_or(self.file_ceiling.iops),
             },
+            metadata_cache: change.metadata_cache.unwrap_or(self.metadata_cache),
         }
     }
 
@@ -92,7 +98,7 @@ impl Terms {
     }
 
     /// The columns of the table of volumes that hold the terms.
-    pub(crate) fn columns(&self) -> [(&'static str, Option<u64>); 7] {
+    pub(crate) fn columns(&self) -> [(&'static str, Option<u64>); 8] {
         // A guaranteed minimum of zero is none; other models refuse zero.
         let throughput = self.throughput.filter(|&rate| rate > BytesPerSecond::ZERO);
         [
@@ -103,6 +109,7 @@ impl Terms {
             ("ceiling_iops", self.ceiling.iops.map(|iops| iops.0)),
             ("file_throughput", self.file_ceiling.rate.map(|rate| rate.0)),
             ("file_iops", self.file_ceiling.iops.map(|iops| iops.0)),
+            ("metadata_cache", self.metadata_cache.map(u64::from)),
         ]
     }
 
@@ -116,6 +123,7 @@ impl Terms {
             weight: row.get("weight")?,
             ceiling: Ceiling { rate: rate("ceiling_throughput")?, iops: iops("ceiling_iops")? },
             file_ceiling: Ceiling { rate: rate("file_throughput")?, iops: iops("file_iops")? },
+            metadata_cache: row.get("metadata_cache")?,
         })
     }
 

@@ -292,3 +292,22 @@ fn what_format_10_brought_is_kept_and_nobody_is_known_over_smb() {
     let made = catalog.create_user(&first, Mode::Commit).unwrap();
     assert_eq!(made.snapshot.user_named("first").unwrap().rid, RID_FIRST);
 }
+
+#[test]
+fn what_format_11_brought_is_kept_and_levels_have_no_ceilings() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(11, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let snapshot = catalog.snapshot();
+    let home = snapshot.volume_named("home").unwrap();
+    assert!(home.protocols.nfs() && home.protocols.smb());
+    let rules = home.smb.rules.len();
+    assert_eq!((home.smb.encrypt, home.smb.hidden, home.smb.abe, rules), (false, true, false, 1));
+    assert_eq!(snapshot.user_named("anna").unwrap().rid, 1000);
+    assert!(snapshot.group_named("staff").is_some());
+    let own = snapshot.levels().find(|level| !level.published).unwrap();
+    assert_eq!(own.contract.ceiling(), Ceiling::default());
+    assert_eq!(home.terms.metadata_cache, None);
+}

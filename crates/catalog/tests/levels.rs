@@ -4,8 +4,8 @@
 
 use std::path::Path;
 use weir_catalog::{
-    BytesPerSecond, Catalog, Fault, Iops, Limits, Mode, NewPool, NewVolume, PoolChange, Qos,
-    Replace, Severity, Terms, TermsChange, VolumeChange, check, restore,
+    BytesPerSecond, Catalog, Fault, Iops, LevelChange, Limits, Mode, NewLevel, NewPool, NewVolume,
+    PoolChange, Qos, Replace, Severity, Terms, TermsChange, VolumeChange, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -69,6 +69,45 @@ fn a_level_of_ones_own_is_in_force_in_all_its_pools_at_once() {
     drop(catalog);
     let again = Catalog::open(dir.path()).unwrap();
     assert_eq!(limit(&again, "in-a"), 96.0);
+}
+
+#[test]
+fn a_volume_gets_no_more_than_the_ceiling_of_its_level() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let new = NewLevel { rate_per_tib: mib(32), volume_ceiling: Some(mib(50)) };
+    catalog.create_level("own", new, Mode::Commit).unwrap();
+    for (name, qos) in [("a", Qos::Auto), ("m", Qos::Manual), ("s", Qos::Shared)] {
+        pool(&catalog, name, "own", qos);
+    }
+    volume(&catalog, "small", "a", 1, None);
+    volume(&catalog, "large", "a", 2, None);
+    volume(&catalog, "shared", "s", 1, None);
+    volume(&catalog, "manual", "m", 1, Some(50));
+    let limits =
+        |catalog: &Catalog| ["small", "large", "shared", "manual"].map(|name| limit(catalog, name));
+    assert_eq!(limits(&catalog), [32.0, 50.0, 50.0, 50.0]);
+    // More cannot be assigned, and the refusal names the most.
+    let more = TermsChange { throughput: Some(mib(51)), ..TermsChange::default() };
+    let more = VolumeChange { terms: more, ..VolumeChange::default() };
+    let refused = catalog.change_volume("manual", &more, None, Mode::Commit).unwrap_err();
+    assert_eq!(refused.code(), "throughput_out_of_bounds");
+    assert!(refused.to_string().contains("limits each volume to 50 MiB/s"), "{refused}");
+    assert_eq!(refused.allowed().unwrap().max, Some(50 << 20));
+    // Online: lower, and none; the rate per TiB stays, and so do assigned rates.
+    let ceiling = |most| LevelChange { rate_per_tib: None, volume_ceiling: Some(most) };
+    let lower = catalog.change_level("own", ceiling(Some(mib(20))), Mode::Commit).unwrap();
+    assert_eq!((lower.changes.len(), limits(&catalog)), (4, [20.0; 4]));
+    drop(catalog);
+    let catalog = Catalog::open(dir.path()).unwrap();
+    assert_eq!(limits(&catalog), [20.0; 4]);
+    catalog.change_level("own", mib(64), Mode::Commit).unwrap();
+    assert_eq!(limits(&catalog), [20.0; 4], "another rate keeps the ceiling");
+    catalog.change_level("own", ceiling(None), Mode::Commit).unwrap();
+    assert_eq!(limits(&catalog), [64.0, 128.0, 256.0, 50.0]);
+    // Zero would stop all I/O.
+    let zero = catalog.change_level("own", ceiling(Some(mib(0))), Mode::Commit).unwrap_err();
+    assert_eq!(zero.code(), "ceiling_out_of_bounds");
 }
 
 #[test]

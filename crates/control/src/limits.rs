@@ -34,6 +34,18 @@ pub(crate) const LOG_FLUSH_WAIT: Duration = Duration::from_secs(2);
 /// Beyond: lines that would have to wait are dropped and counted.
 pub(crate) const LOG_DIRECT_WAIT: Duration = Duration::from_secs(1);
 
+/// Clients of a volume that the API lists with their loads. Beyond: those with the fewest
+/// operations are counted only.
+pub(crate) const LOAD_CLIENTS_MAX: usize = 32;
+
+/// Clients of a volume that have a metric of their own. Beyond: those with the fewest connections
+/// share one with the label `others`.
+pub(crate) const METRICS_CLIENTS_VOLUME_MAX: usize = 16;
+
+/// Clients of all volumes that have a metric of their own: as many lines as 100 volumes have for
+/// everything else. Beyond: `others`, as above.
+pub(crate) const METRICS_CLIENTS_MAX: usize = 4096;
+
 /// Records of denied requests to the API in a minute, by which a stranger could fill the disk: some
 /// 20 MB a day. Beyond: they are counted in the next record.
 pub(crate) const DENIALS_MINUTE_MAX: u32 = 30;

@@ -1,10 +1,13 @@
 //! Metrics in Prometheus' text format, read off the catalogue and the data plane at each scrape.
 //! Nothing is counted here.
 
+use crate::limits::{METRICS_CLIENTS_MAX, METRICS_CLIENTS_VOLUME_MAX};
 use crate::plane::{
-    DURATION_BOUNDS, Durations, OperationCount, Plane, Totals, VolumeHistograms, VolumeLive,
+    DURATION_BOUNDS, Durations, OperationCount, Plane, Totals, VolumeConnection, VolumeHistograms,
+    VolumeLive,
 };
 use crate::sync::Arc;
+use crate::watch::load::{Client, by_client};
 use crate::watch::{Standing, Watch};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -12,6 +15,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::time::Duration;
+use weir_api::LoadKind;
 use weir_catalog::{Filesystem, Pool, Snapshot, Volume};
 use weir_qos::verdict::Verdict;
 
@@ -31,7 +35,11 @@ pub(crate) fn render(
         let pool = snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default();
         let (live, standing) = (plane.volume_live(volume.id), watch.standing(volume.id));
         let histograms = plane.volume_histograms(volume.id);
-        Listed { volume: Arc::clone(volume), pool, live, standing, histograms }
+        let uses = plane.volume_uses(volume.id);
+        let connections = uses.map(|uses| uses.connections).unwrap_or_default();
+        let kinds = watch.load(plane, volume).map(|load| load.kinds);
+        let volume = Arc::clone(volume);
+        Listed { volume, pool, live, standing, histograms, connections, kinds }
     });
     let scrape = Scrape {
         snapshot: Arc::clone(snapshot),
@@ -61,6 +69,9 @@ struct Listed {
     live: Option<VolumeLive>,
     standing: Option<Standing>,
     histograms: Option<Box<VolumeHistograms>>,
+    connections: Vec<VolumeConnection>,
+    /// The kinds of its load, if it is in use.
+    kinds: Option<Vec<LoadKind>>,
 }
 
 /// One metric over things of sort `T`; a counter's name gets `_total` on the wire.
@@ -200,12 +211,30 @@ const OPERATIONS: [Metric<OperationCount>; 2] = [
     ),
 ];
 
+/// Of a volume that is being served, for each client with open connections.
+const CLIENTS: (&str, &str) = (
+    "weir_volume_client_connections",
+    "Open connections of a client that have used the volume, for the clients with the most of them",
+);
+
+/// Of a volume in use, for each kind of load.
+const KINDS: (&str, &str) =
+    ("weir_volume_load_kind", "1 if the load of the last 10 to 15 s is of this kind, else 0");
+const ALL_KINDS: [LoadKind; 4] =
+    [LoadKind::MetadataHeavy, LoadKind::OneConnection, LoadKind::OneFile, LoadKind::SmallRequests];
+
 /// Of every volume of the catalogue.
 const VOLUME: &[Metric<Listed>] = &[
     metric(Gauge, "weir_volume_quota_bytes", "Provisioned size", |v| Whole(v.volume.quota_bytes)),
     metric(Gauge, "weir_volume_served", "1 while clients can use the volume, else 0", |v| {
         Whole(u64::from(v.live.is_some()))
     }),
+    metric(
+        Gauge,
+        "weir_volume_connections",
+        "Open connections of clients that have used the volume",
+        |v| Whole(v.connections.len() as u64),
+    ),
 ];
 
 /// Of every volume that is served: the verdict on its contract over the last 10 s.
@@ -481,6 +510,8 @@ impl Collector for Scrape {
             family(&mut out, metric, live)?;
         }
         self.encode_operations(&mut out)?;
+        self.encode_clients(&mut out)?;
+        self.encode_kinds(&mut out)?;
         for metric in CONTRACT {
             let served = labelled.iter().filter(|(_, one)| one.live.is_some());
             family(&mut out, metric, served.map(|(labels, one)| (labels, *one)))?;
@@ -512,6 +543,59 @@ impl Scrape {
                     ];
                     write(encoder.encode_family(&labels)?, metric, count)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// The clients with the most connections, and all others of a volume together.
+    fn encode_clients(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, help) = CLIENTS;
+        let mut encoder = out.encode_descriptor(name, help, None, Gauge)?;
+        let mut left = METRICS_CLIENTS_MAX;
+        for Listed { volume, pool, connections, .. } in &self.volumes {
+            let mut clients = by_client(connections);
+            clients.sort_by_key(|client| std::cmp::Reverse(client.connections));
+            let named = clients.len().min(METRICS_CLIENTS_VOLUME_MAX).min(left);
+            left -= named;
+            let (named, others) = clients.split_at(named);
+            for Client { address, protocol, connections, .. } in named {
+                let address = address.to_string();
+                let labels = [
+                    ("volume", volume.name.as_str()),
+                    ("pool", pool.as_str()),
+                    ("protocol", *protocol),
+                    ("client", address.as_str()),
+                ];
+                encoder.encode_family(&labels)?.encode_gauge(connections)?;
+            }
+            if !others.is_empty() {
+                let connections: u64 = others.iter().map(|client| client.connections).sum();
+                let labels = [
+                    ("volume", volume.name.as_str()),
+                    ("pool", pool.as_str()),
+                    ("protocol", "any"),
+                    ("client", "others"),
+                ];
+                encoder.encode_family(&labels)?.encode_gauge(&connections)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_kinds(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, help) = KINDS;
+        let mut encoder = out.encode_descriptor(name, help, None, Gauge)?;
+        for Listed { volume, pool, kinds, .. } in &self.volumes {
+            for (kinds, kind) in kinds.iter().flat_map(|kinds| ALL_KINDS.map(|kind| (kinds, kind)))
+            {
+                let labels = [
+                    ("volume", volume.name.as_str()),
+                    ("pool", pool.as_str()),
+                    ("kind", kind.word()),
+                ];
+                let is_of_it = u64::from(kinds.contains(&kind));
+                encoder.encode_family(&labels)?.encode_gauge(&is_of_it)?;
             }
         }
         Ok(())
@@ -607,7 +691,7 @@ mod tests {
         let errors = ERRORS.map(|(name, _)| name.to_owned());
         let volumes =
             of(LIVE).chain(of(&OPERATIONS)).chain(of(VOLUME)).chain(of(CONTRACT)).chain(errors);
-        let histograms = [OPERATION, WAIT].map(|(name, _)| name.to_owned());
+        let histograms = [OPERATION, WAIT, CLIENTS, KINDS].map(|(name, _)| name.to_owned());
         let filesystems = FILESYSTEM.map(|(name, ..)| name.to_owned());
         let volumes = volumes.chain(of(POOL)).chain(filesystems);
         volumes.chain(of(SERVER)).chain(single).chain(histograms).collect()

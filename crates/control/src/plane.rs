@@ -11,10 +11,12 @@ pub use clients::{ClientState, Lock, LockOwner, Object, SmbOpen, SmbSession, Ste
 pub use top::{Top, TopChange};
 
 use crate::logins::Logins;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::Snapshot;
-use weir_core::{FsResult, VolumeId};
+use weir_core::{FsResult, Mono, OpClass, VolumeId};
+use weir_qos::load::FileShare;
 use weir_qos::verdict::{Entitled, Reading};
 
 /// Why the data plane could not follow a snapshot.
@@ -37,6 +39,8 @@ pub struct OperationCount {
     pub protocol: &'static str,
     /// The name that the protocol's standard gives the operation, such as `GETATTR`.
     pub operation: &'static str,
+    /// The kind of the operation.
+    pub class: OpClass,
     /// Requests answered, including those with an error status.
     pub answered: u64,
     /// Requests answered with an error status.
@@ -92,6 +96,51 @@ pub struct VolumeLive {
     pub counting: Option<weir_store::Counting>,
     /// The result of the last recount.
     pub counted: Option<weir_store::Counted>,
+}
+
+/// The counters of a volume at a moment, by which its contract is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeReading {
+    /// The volume.
+    pub id: VolumeId,
+    /// Its limits, with the certain part of them.
+    pub entitled: Entitled,
+    /// Its counters.
+    pub reading: Reading,
+    /// Operations of all kinds that were answered since the server started.
+    pub answered: u64,
+}
+
+/// The use that clients made of a volume since the server started.
+#[derive(Clone, Debug, Default)]
+pub struct VolumeUses {
+    /// The moment.
+    pub at: Mono,
+    /// The operations that were answered at least once, by protocol and name.
+    pub operations: Vec<OperationCount>,
+    /// Bytes moved by READs and WRITEs.
+    pub bytes: u64,
+    /// The open connections with requests on the volume. One that had none for ten seconds may be
+    /// missing, if the volume is used on more than eight.
+    pub connections: Vec<VolumeConnection>,
+    /// The file that most READs and WRITEs of the last 9 to 17 s were for.
+    pub file: FileShare,
+}
+
+/// An open connection, and its use of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeConnection {
+    /// A number that no other open connection has.
+    pub connection: u64,
+    /// The client's address.
+    pub address: IpAddr,
+    /// The protocol: `nfs` or `smb`.
+    pub protocol: &'static str,
+    /// Operations answered since the connection first used the volume. Begins anew if the
+    /// connection was forgotten in between.
+    pub operations: u64,
+    /// Bytes moved by READs and WRITEs among them.
+    pub bytes: u64,
 }
 
 /// Upper bounds of the times that histograms count by; longer ones count beyond the last.
@@ -218,9 +267,11 @@ pub trait Plane: ClientState + Send + Sync + 'static {
     /// The histograms of a volume, if it is served and they are configured.
     fn volume_histograms(&self, id: VolumeId) -> Option<Box<VolumeHistograms>>;
 
-    /// Calls `each` for every volume that clients ever used since the server started, with its
-    /// counters, and its limits with the certain part of them.
-    fn readings(&self, each: &mut dyn FnMut(VolumeId, Entitled, Reading));
+    /// Calls `each` for every volume that clients ever used since the server started.
+    fn readings(&self, each: &mut dyn FnMut(VolumeReading));
+
+    /// The use that clients made of a volume, if it is being served.
+    fn volume_uses(&self, id: VolumeId) -> Option<VolumeUses>;
 
     /// Begins to count a volume's usage anew, if the volume is being served; false if that is
     /// under way already. Blocks.

@@ -6,6 +6,8 @@
 //! reading. It never sleeps: workers poll it when their timers fire. Volumes that share a budget
 //! are polled together, by the [`PoolGate`] of their pool.
 //!
+//! Beside them are the counts of a volume's use by connections ([`Uses`]).
+//!
 //! Not here: requests, of which a gate knows what [`Queued`] tells, and workers.
 #![forbid(unsafe_code)]
 
@@ -19,12 +21,14 @@ mod shared;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod uses;
 
 pub use conn_id::ConnId;
 pub use memory::{ParkedTotal, Stopped};
 pub use queued::Queued;
 pub use room::Room;
 pub use shared::PoolGate;
+pub use uses::{FileMark, Use, Uses};
 
 use crate::limits::{
     PARKED_CLIENT_MIN, PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX,

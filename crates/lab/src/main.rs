@@ -8,6 +8,7 @@
 
 mod agree;
 mod bare;
+mod cache;
 mod campaign;
 mod crash;
 mod demo;
@@ -49,6 +50,7 @@ struct Arguments {
 enum Command {
     Agree(agree::Agree),
     Bare(bare::Bare),
+    Cache(cache::Cache),
     Crash(crash::Crash),
     Demo(demo::Demo),
     Live(live::Live),
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Agree(campaign) => execute(&campaign, inside),
         Command::Bare(bare) => bare.serve().map(|()| true),
+        Command::Cache(campaign) => execute(&campaign, inside),
         Command::Crash(campaign) => execute(&campaign, inside),
         Command::Demo(campaign) => execute(&campaign, inside),
         Command::Live(campaign) => execute(&campaign, inside),

@@ -10,79 +10,24 @@
 //! | provisioned-v1 | none, only the size | by quota ([`burst::v1`]), with bursts |
 //! | provisioned-v2 | none, only the size | the provisioned rate and IOPS ([`burst::v2`]), with bursts |
 //!
+//! A level may have a ceiling for each volume: in auto, manual and shared pools no volume has more,
+//! whatever its quota or its assigned rate.
+//!
 //! Exact integer arithmetic. Names, persistence and the time of a change are not here.
+
+mod level;
+
+pub use level::Level;
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::burst;
-use crate::limits::Limits;
+use crate::limits::{Ceiling, Limits};
 use crate::rate::{BytesPerSecond, Iops};
-
-/// Bytes in one TiB, as an exponent of two.
-const TIB_SHIFT: u32 = 40;
 
 /// Bytes in one MiB, as an exponent of two.
 const MIB_SHIFT: u32 = 20;
-
-/// The service level of a pool: the throughput for each TiB, never zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Level {
-    rate_per_tib: BytesPerSecond,
-}
-
-impl Level {
-    /// 16 MiB/s per TiB.
-    pub const STANDARD: Self = Self { rate_per_tib: BytesPerSecond::from_mib(16) };
-    /// 64 MiB/s per TiB.
-    pub const PREMIUM: Self = Self { rate_per_tib: BytesPerSecond::from_mib(64) };
-    /// 128 MiB/s per TiB: the name that Azure NetApp Files has for it.
-    pub const ULTRA: Self = Self { rate_per_tib: BytesPerSecond::from_mib(128) };
-    /// 128 MiB/s per TiB: the name that Google Cloud NetApp Volumes has for it.
-    pub const EXTREME: Self = Self { rate_per_tib: BytesPerSecond::from_mib(128) };
-
-    /// The published levels by name, slowest first. Beside them an operator may have others.
-    pub const PUBLISHED: [(&str, Self); 4] = [
-        ("standard", Self::STANDARD),
-        ("premium", Self::PREMIUM),
-        ("ultra", Self::ULTRA),
-        ("extreme", Self::EXTREME),
-    ];
-
-    /// A level of `rate_per_tib`; `None` if that is zero.
-    #[must_use]
-    pub fn new(rate_per_tib: BytesPerSecond) -> Option<Self> {
-        (rate_per_tib > BytesPerSecond::ZERO).then_some(Self { rate_per_tib })
-    }
-
-    /// The rate for one TiB.
-    #[must_use]
-    pub const fn rate_per_tib(self) -> BytesPerSecond {
-        self.rate_per_tib
-    }
-
-    /// The rate for `bytes` of provisioned size, rounded down to a whole byte per second.
-    #[must_use]
-    pub fn rate_for(self, bytes: u64) -> BytesPerSecond {
-        let product = u128::from(bytes) * u128::from(self.rate_per_tib.0);
-        BytesPerSecond(narrow(product >> TIB_SHIFT))
-    }
-
-    /// The inverse of [`rate_for`](Self::rate_for): the least size for `rate`, in bytes, saturated
-    /// at `u64::MAX`.
-    #[must_use]
-    pub fn size_for(self, rate: BytesPerSecond) -> u64 {
-        narrow((u128::from(rate.0) << TIB_SHIFT).div_ceil(self.rate_per_tib.0.into()))
-    }
-
-    /// The slowest level with at least `rate` for `bytes` of provisioned size, saturated at the
-    /// fastest level.
-    #[must_use]
-    pub fn least(rate: BytesPerSecond, bytes: u64) -> Self {
-        let per_tib = (u128::from(rate.0) << TIB_SHIFT).div_ceil(u128::from(bytes).max(1));
-        Self { rate_per_tib: BytesPerSecond(narrow(per_tib).max(1)) }
-    }
-}
 
 /// The name of a contract model, as in a request for one. [`Model`] adds the figures of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -269,6 +214,18 @@ impl Model {
         }
     }
 
+    /// The most that a volume may have by the service level, where the level matters.
+    #[must_use]
+    pub const fn volume_ceiling(&self) -> Ceiling {
+        match self {
+            Self::Auto(level) | Self::Manual(level) | Self::Shared(level) => level.ceiling(),
+            Self::Flexible { .. }
+            | Self::Custom { .. }
+            | Self::ProvisionedV1
+            | Self::ProvisionedV2 => Ceiling { rate: None, iops: None },
+        }
+    }
+
     /// The same model at another level, where the level matters.
     #[must_use]
     pub const fn at(self, level: Level) -> Self {
@@ -286,8 +243,7 @@ impl Model {
     /// Flexible, the least: 128 MiB/s come with a pool of any size.
     pub const FLEXIBLE_RATE_MIN: BytesPerSecond = BytesPerSecond::from_mib(128);
     /// Flexible, the most for each TiB: five times 128 MiB/s.
-    pub const FLEXIBLE_PER_TIB_MAX: Level =
-        Level { rate_per_tib: BytesPerSecond::from_mib(5 * 128) };
+    pub const FLEXIBLE_PER_TIB_MAX: Level = Level::of_mib(5 * 128);
     /// Custom, the highest rate.
     pub const CUSTOM_RATE_MAX: BytesPerSecond = BytesPerSecond::from_mib(5120);
     /// Custom, the most operations.
@@ -445,6 +401,14 @@ pub enum Infeasible {
         /// The most allowed.
         most: BytesPerSecond,
     },
+    /// A volume is assigned more than the service level of its pool allows a volume.
+    #[error("{asked} exceeds the volume ceiling of the service level: request at most {most}")]
+    LevelCeiling {
+        /// The rate asked for.
+        asked: BytesPerSecond,
+        /// The volume ceiling.
+        most: BytesPerSecond,
+    },
     /// A volume provisions fewer or more operations than its model allows.
     #[error("{asked} cannot be provisioned: the range is {least} to {most}")]
     ProvisionedIops {
@@ -502,9 +466,14 @@ impl Pool {
     #[must_use]
     pub fn limits(&self, volume: Demand) -> Limits {
         match self.model {
-            Model::Auto(level) => Limits::of(level.rate_for(volume.quota_bytes)),
-            Model::Shared(level) => Limits::of(level.rate_for(self.size_bytes)),
-            Model::Manual(_) | Model::Flexible { .. } => Limits::of(volume.assigned_rate()),
+            Model::Auto(level) => {
+                Limits::of(level.rate_for(volume.quota_bytes)).under(level.ceiling())
+            }
+            Model::Shared(level) => {
+                Limits::of(level.rate_for(self.size_bytes)).under(level.ceiling())
+            }
+            Model::Manual(level) => Limits::of(volume.assigned_rate()).under(level.ceiling()),
+            Model::Flexible { .. } => Limits::of(volume.assigned_rate()),
             Model::Custom { rate, iops } => {
                 let assigned = volume.assigned_rate();
                 let iops = volume.iops.unwrap_or_else(|| share(iops, assigned, rate));
@@ -518,12 +487,12 @@ impl Pool {
         }
     }
 
-    /// A volume's part of the pool's budget: its limits, or in a shared pool its guaranteed
-    /// minimum.
+    /// A volume's part of the pool's budget: its limits, in a manual pool also beyond the volume
+    /// ceiling of the level, or in a shared pool its guaranteed minimum.
     #[must_use]
     pub fn given(&self, volume: Demand) -> Limits {
         match self.model {
-            Model::Shared(_) => Limits::of(volume.assigned_rate()),
+            Model::Manual(_) | Model::Shared(_) => Limits::of(volume.assigned_rate()),
             _ => self.limits(volume),
         }
     }
@@ -584,6 +553,11 @@ impl Pool {
     ) -> Result<(), Infeasible> {
         let others = self.totals(others);
         self.check_usable(asked)?;
+        if let Some(most) = self.model.volume_ceiling().rate
+            && let Some(rate) = asked.rate.filter(|rate| *rate > most)
+        {
+            return Err(Infeasible::LevelCeiling { asked: rate, most });
+        }
         let quotas = others.quotas + u128::from(asked.quota_bytes);
         if quotas > self.size_bytes.into() {
             return Err(Infeasible::Quota {

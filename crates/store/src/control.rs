@@ -52,6 +52,10 @@ pub trait StoreControl: Store + Sized {
     /// Changes the quota, in force for the next write.
     fn set_quota_bytes(&self, bytes: u64);
 
+    /// Keeps names and attributes in memory from now on, or asks the kernel for each: in force for
+    /// the next operation.
+    fn set_metadata_cache(&self, on: bool);
+
     /// The usage at this moment.
     fn usage(&self) -> Usage;
 

@@ -394,6 +394,12 @@ impl StoreControl for VolumeStore {
         }
     }
 
+    fn set_metadata_cache(&self, on: bool) {
+        match self {
+            Self::Local(store) => store.set_metadata_cache(on),
+        }
+    }
+
     fn usage(&self) -> Usage {
         match self {
             Self::Local(store) => store.usage(),

@@ -54,6 +54,7 @@ pub(super) fn infeasible(rule: Infeasible) -> String {
         Infeasible::ProvisionedRate { asked, least, most } => {
             out_of_bounds("provisioned", asked, least, most)
         }
+        Infeasible::LevelCeiling { asked, most } => beyond_ceiling(asked, most),
         Infeasible::ProvisionedIops { asked, least, most } => {
             format!("{asked} cannot be provisioned: the range is {least} to {most}")
         }
@@ -99,4 +100,12 @@ fn with(remedy: Remedy) -> String {
         Remedy::Size(bytes) => format!("be {}", Bytes(bytes).at_least()),
         Remedy::Buy(rate) => format!("purchase {}", Rate(rate.0).at_least()),
     }
+}
+
+fn beyond_ceiling(asked: BytesPerSecond, most: BytesPerSecond) -> String {
+    format!(
+        "the service level limits each volume to {}: {} requested; use another level, or change this one (`weir level set --volume-ceiling`)",
+        Rate(most.0),
+        Rate(asked.0)
+    )
 }

@@ -22,6 +22,7 @@ pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
         name: level.name.clone(),
         bytes_per_second_per_tib: rate,
         mibps_per_tib: mibps(rate),
+        volume_ceiling_bytes_per_second: level.contract.ceiling().rate.map(|most| most.0),
         published: level.published,
         pools: snapshot.pools_of(level).count(),
         etag: String::new(),
@@ -62,6 +63,8 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
 /// A volume for a response.
 pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) -> weir_api::Volume {
     let rules = volume.smb.rules.iter();
+    let model = snapshot.pool(volume.pool).map(|pool| pool.model);
+    let level_ceiling = model.and_then(|model| model.volume_ceiling().rate);
     let mut shown = weir_api::Volume {
         id: volume.id.0,
         name: volume.name.clone(),
@@ -71,6 +74,7 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         terms: terms(volume),
         limit_bytes_per_second: volume.limits.rate.0,
         limit_mibps: mibps(volume.limits.rate.0),
+        level_ceiling_bytes_per_second: level_ceiling.map(|most| most.0),
         limit_iops: volume.limits.iops.map(|iops| iops.0),
         base_iops: volume.limits.burst.map(|burst| burst.base.0),
         credits_max: volume.limits.burst.map(|burst| burst.credits),
@@ -88,7 +92,7 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
 
 /// The terms of a volume.
 fn terms(volume: &Volume) -> weir_api::Terms {
-    let Terms { throughput, iops, ceiling, file_ceiling, .. } = volume.terms;
+    let Terms { throughput, iops, ceiling, file_ceiling, metadata_cache, .. } = volume.terms;
     weir_api::Terms {
         throughput_bytes_per_second: throughput.map(|rate| rate.0),
         weight: volume.share.map(|share| share.weight),
@@ -97,6 +101,7 @@ fn terms(volume: &Volume) -> weir_api::Terms {
         max_iops: ceiling.iops.map(|iops| iops.0),
         max_file_throughput_bytes_per_second: file_ceiling.rate.map(|rate| rate.0),
         max_file_iops: file_ceiling.iops.map(|iops| iops.0),
+        metadata_cache,
     }
 }
 
@@ -123,6 +128,7 @@ pub(super) fn terms_asked(asked: &weir_api::TermsChange) -> TermsChange {
         ceiling_iops: asked.max_iops.map(iops),
         file_rate: asked.max_file_throughput_bytes_per_second.map(rate),
         file_iops: asked.max_file_iops.map(iops),
+        metadata_cache: asked.metadata_cache,
     }
 }
 
@@ -313,7 +319,7 @@ pub(super) fn rule_asked(rule: &weir_api::ExportRule) -> Result<ExportRule, Fail
 }
 
 /// A contract model for a response.
-const fn qos(qos: Qos) -> weir_api::Qos {
+pub(super) const fn qos(qos: Qos) -> weir_api::Qos {
     match qos {
         Qos::Auto => weir_api::Qos::Auto,
         Qos::Manual => weir_api::Qos::Manual,

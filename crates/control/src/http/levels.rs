@@ -40,9 +40,13 @@ pub(super) async fn create(
     new: Result<Json<NewLevel>, JsonRejection>,
 ) -> ChangeResult<Level> {
     let Json(new) = new?;
-    let (name, rate) = (new.name.clone(), BytesPerSecond(new.bytes_per_second_per_tib));
+    let name = new.name.clone();
+    let figures = weir_catalog::NewLevel {
+        rate_per_tib: BytesPerSecond(new.bytes_per_second_per_tib),
+        volume_ceiling: new.volume_ceiling_bytes_per_second.map(BytesPerSecond),
+    };
     let apply =
-        move |catalog: &Catalog, asked: Asked| catalog.create_level(&new.name, rate, asked.mode);
+        move |catalog: &Catalog, asked: Asked| catalog.create_level(&new.name, figures, asked.mode);
     let view = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
     state.change(options, Target::New, apply, view).await
 }
@@ -54,9 +58,14 @@ pub(super) async fn change(
     change: Result<Json<LevelChange>, JsonRejection>,
 ) -> ChangeResult<Level> {
     let Json(change) = change?;
-    let (which, rate) = (name.clone(), BytesPerSecond(change.bytes_per_second_per_tib));
+    let which = name.clone();
+    let ceiling = change.volume_ceiling_bytes_per_second;
+    let figures = weir_catalog::LevelChange {
+        rate_per_tib: change.bytes_per_second_per_tib.map(BytesPerSecond),
+        volume_ceiling: ceiling.map(|most| most.map(BytesPerSecond)),
+    };
     let target = Target::Level(name.clone());
-    let apply = move |catalog: &Catalog, asked| catalog.change_level(&which, rate, asked);
+    let apply = move |catalog: &Catalog, asked| catalog.change_level(&which, figures, asked);
     let view = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
     state.change(options, target, apply, view).await
 }

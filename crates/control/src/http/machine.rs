@@ -34,7 +34,15 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-fn memory() -> Option<u64> {
+/// The largest buffer that the kernel gives a TCP connection by itself: the third number of
+/// `net.ipv4.tcp_rmem` or `tcp_wmem`.
+pub(super) fn buffer_max(which: &str) -> Option<u64> {
+    let text = read_to_string(format!("/proc/sys/net/ipv4/tcp_{which}")).ok()?;
+    text.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// The memory of this machine in bytes.
+pub(super) fn memory() -> Option<u64> {
     let kibibytes = field("/proc/meminfo", "MemTotal")?;
     kibibytes.split(' ').next()?.parse::<u64>().ok()?.checked_mul(1024)
 }

@@ -26,6 +26,7 @@ mod pools;
 mod preconditions;
 mod router;
 mod shares;
+mod sizing;
 mod time_of_day;
 mod tls;
 mod tokens;

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::{
     ControlState, access, audit, backup, body, calibrations, clients, exports, groups, info,
-    levels, operations, pools, shares, tokens, users, volumes, watching,
+    levels, operations, pools, shares, sizing, tokens, users, volumes, watching,
 };
 use axum::Router;
 use axum::body::HttpBody;
@@ -54,6 +54,7 @@ fn answered() -> impl IntoIterator<Item = Answered> {
         patch VOLUME volumes::change;
         delete VOLUME volumes::delete;
         get CAPACITY calibrations::capacity;
+        get SIZING sizing::sizing;
         get CALIBRATIONS calibrations::list;
         get CALIBRATION calibrations::show;
         put CALIBRATION calibrations::keep;
@@ -86,6 +87,7 @@ fn answered() -> impl IntoIterator<Item = Answered> {
         delete LOCK clients::close_lock;
         get REPORT watching::report;
         get WHY watching::why;
+        get LOAD watching::load;
         get ACTIVITY watching::activity;
         post RESCAN volumes::rescan;
         get OPERATIONS operations::list;

@@ -4,6 +4,7 @@ mod clients;
 pub(super) mod document;
 mod identity;
 mod preconditions;
+mod sizing;
 mod tls;
 mod top;
 
@@ -12,7 +13,8 @@ use crate::config::ApiTls;
 use crate::http::bind;
 use crate::logins::Logins;
 use crate::plane::{
-    OperationCount, PlaneError, Step, Top, TopChange, Totals, VolumeHistograms, VolumeLive,
+    OperationCount, PlaneError, Step, Top, TopChange, Totals, VolumeConnection, VolumeHistograms,
+    VolumeLive, VolumeReading, VolumeUses,
 };
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -28,7 +30,7 @@ use weir_api::{
     Qos, TermsChange, VolumeChange,
 };
 use weir_catalog::Snapshot;
-use weir_core::{FsError, FsResult, VolumeId};
+use weir_core::{FsError, FsResult, OpClass, VolumeId};
 
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
@@ -47,6 +49,24 @@ struct FakePlane {
     /// the device, as if a sync had failed.
     top_fails: Mutex<Option<FsError>>,
     logins: Arc<Logins>,
+}
+
+/// A level of so many MiB/s for each TiB.
+fn own_level(mib: u64) -> NewLevel {
+    NewLevel {
+        name: "own".into(),
+        bytes_per_second_per_tib: mib << 20,
+        volume_ceiling_bytes_per_second: None,
+    }
+}
+
+fn count(
+    protocol: &'static str,
+    operation: &'static str,
+    answered: u64,
+    failed: u64,
+) -> OperationCount {
+    OperationCount { protocol, operation, class: OpClass::Metadata, answered, failed }
 }
 
 impl Plane for FakePlane {
@@ -74,10 +94,7 @@ impl Plane for FakePlane {
             used_exact: counting.is_none(),
             counting,
             waiting: 2,
-            operations: vec![
-                OperationCount { protocol: "nfs3", operation: "GETATTR", answered: 12, failed: 0 },
-                OperationCount { protocol: "nfsacl", operation: "GETACL", answered: 3, failed: 2 },
-            ],
+            operations: vec![count("nfs3", "GETATTR", 12, 0), count("nfsacl", "GETACL", 3, 2)],
             ..VolumeLive::default()
         })
     }
@@ -92,10 +109,19 @@ impl Plane for FakePlane {
         lock(&self.limits).first_key_value().filter(|first| *first.0 == id).map(|_| histograms)
     }
 
-    fn readings(
-        &self,
-        _: &mut dyn FnMut(VolumeId, weir_qos::verdict::Entitled, weir_qos::verdict::Reading),
-    ) {
+    fn readings(&self, _: &mut dyn FnMut(VolumeReading)) {}
+
+    /// Each volume has 20 clients, one of them with two connections.
+    fn volume_uses(&self, id: VolumeId) -> Option<VolumeUses> {
+        lock(&self.limits).get(&id)?;
+        let connections = (0..21).map(|number| VolumeConnection {
+            connection: number.into(),
+            address: Ipv4Addr::new(10, 0, 0, number.max(1)).into(),
+            protocol: "nfs",
+            operations: 5,
+            bytes: 0,
+        });
+        Some(VolumeUses { connections: connections.collect(), ..VolumeUses::default() })
     }
 
     fn rescan(&self, id: VolumeId) -> Option<bool> {
@@ -285,7 +311,7 @@ async fn a_change_of_a_pool_shows_also_the_limits_that_stay() {
 async fn a_level_is_changed_for_all_its_pools_and_a_volume_moves() {
     let running = Running::with_volume(Qos::Auto).await;
     let client = &running.client;
-    let own = NewLevel { name: "own".into(), bytes_per_second_per_tib: 8 << 20 };
+    let own = own_level(8);
     assert_eq!(client.create_level(&own, Dry::No).await.unwrap().item.unwrap().mibps_per_tib, 8.0);
     let other = NewPool { name: "q".into(), level: "own".into(), ..pool(Qos::Auto) };
     client.create_pool(&other, Dry::No).await.unwrap();
@@ -295,10 +321,10 @@ async fn a_level_is_changed_for_all_its_pools_and_a_volume_moves() {
     assert_eq!(moved.item.unwrap().pool, "q");
     assert_eq!(lock(&running.plane.limits).values().copied().collect::<Vec<_>>(), [8 << 20]);
     // Also a rate that changes no limit shows every volume that it concerns.
-    let same = LevelChange { bytes_per_second_per_tib: 8 << 20 };
+    let same = LevelChange { bytes_per_second_per_tib: Some(8 << 20), ..LevelChange::default() };
     let shown = client.change_level("own", &same, Dry::Run).await.unwrap();
     assert_eq!((shown.changes.len(), shown.changes[0].after_mibps), (1, 8.0));
-    let faster = LevelChange { bytes_per_second_per_tib: 24 << 20 };
+    let faster = LevelChange { bytes_per_second_per_tib: Some(24 << 20), ..LevelChange::default() };
     client.change_level("own", &faster, Dry::No).await.unwrap();
     assert_eq!(lock(&running.plane.limits).values().copied().collect::<Vec<_>>(), [24 << 20]);
     let kept = client.level("own").await.unwrap();
@@ -558,6 +584,27 @@ async fn metrics_name_every_volume() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn clients_with_the_most_connections_have_metrics_and_the_rest_shares_one() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let text = running.client.metrics().await.unwrap();
+    let of = |client: &str, protocol| {
+        let labels = format!("volume=\"v\",pool=\"p\",protocol=\"{protocol}\",client=\"{client}\"");
+        format!("weir_volume_client_connections{{{labels}}}")
+    };
+    for line in [
+        "weir_volume_connections{volume=\"v\",pool=\"p\"} 21".to_owned(),
+        format!("{} 2", of("10.0.0.1", "nfs")),
+        format!("{} 1", of("10.0.0.2", "nfs")),
+        format!("{} 4", of("others", "any")),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    let lines = text.lines().filter(|line| line.starts_with("weir_volume_client_connections{"));
+    assert_eq!(lines.count(), 17, "however many clients there are");
     running.stop().await;
 }
 

@@ -1,5 +1,5 @@
-//! Whether contracts are kept, and why volumes are slow: `/v1/volumes/{name}/report` and `/why`,
-//! and `/v1/activity`.
+//! Whether contracts are kept, why volumes are slow, and who uses them how:
+//! `/v1/volumes/{name}/report`, `/why` and `/load`, and `/v1/activity`.
 
 use super::failure::Failure;
 use super::{Control, ControlState};
@@ -10,7 +10,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use weir_api::limits::REPORT_SECONDS_MAX;
-use weir_api::{Activity, Report, Why};
+use weir_api::{Activity, Load, Report, Why};
 use weir_catalog::{CatalogError, Snapshot, Thing, Volume};
 
 /// The period that is reported by default: a day, in seconds.
@@ -63,6 +63,15 @@ pub(super) async fn why(
     let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
     let volume = find(&snapshot, &name)?;
     Ok(Json(state.0.watch.why(&snapshot, plane, volume)))
+}
+
+pub(super) async fn load(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Load>, Failure> {
+    let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
+    let volume = find(&snapshot, &name)?;
+    Ok(Json(state.0.watch.load(plane, volume).unwrap_or_default()))
 }
 
 pub(super) async fn activity(State(state): State<ControlState>) -> Json<Activity> {

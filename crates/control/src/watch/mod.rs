@@ -6,6 +6,8 @@
 //! of the API. It works on the control plane's thread, and never on a worker.
 
 mod history;
+mod kinds;
+pub(crate) mod load;
 mod record;
 mod run;
 mod series;
@@ -17,13 +19,13 @@ pub(crate) use record::Recorder;
 pub(crate) use run::run;
 pub(crate) use sign::Signer;
 
-use crate::plane::Plane;
+use crate::plane::{Plane, VolumeReading};
 use crate::sync::{Arc, Mutex, lock};
 use history::{MINUTE, QUARTER};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use volume::{Look, Period, Watched};
-use weir_api::{Active, Activity, REPORT_VERSION, Report, Why, Window};
+use weir_api::{Active, Activity, Load, REPORT_VERSION, Report, Why, Window};
 use weir_catalog::{Snapshot, Volume};
 use weir_core::VolumeId;
 use weir_qos::verdict::{Course, Tally, Verdict};
@@ -82,12 +84,15 @@ impl Watch {
         board.looks += 1;
         let look = Look { number: board.looks, before: board.before(now), now };
         let mut ended = Vec::new();
-        plane.readings(&mut |id, entitled, reading| {
-            let watched = board.volumes.entry(id);
-            let watched = watched.or_insert_with(|| Watched::new(&reading, entitled));
-            ended.extend(watched.look(&reading, look).map(|period| (id, period)));
+        plane.readings(&mut |seen: VolumeReading| {
+            let watched = board.volumes.entry(seen.id).or_insert_with(|| Watched::new(&seen));
+            ended.extend(watched.look(&seen, look).map(|period| (seen.id, period)));
         });
         board.volumes.retain(|_, watched| watched.seen == look.number);
+        for (id, watched) in &mut board.volumes {
+            let is_active = watched.is_active();
+            watched.marks.look(look.number, is_active, || plane.volume_uses(*id));
+        }
         board.at = now;
         ended
     }
@@ -120,17 +125,28 @@ impl Watch {
         let active = board.volumes.iter().filter(|(_, watched)| watched.is_active());
         let volumes = active.filter_map(|(id, watched)| {
             let volume = snapshot.volume(*id)?;
+            let load = watched.load(plane, volume).unwrap_or_default();
             Some(Active {
                 volume: volume.name.clone(),
                 pool: pool_of(snapshot, volume),
                 second: words::judged(&watched.recent(1), board.at),
                 window: words::judged(&watched.recent(10), board.at),
                 waiting: plane.volume_live(*id).map_or(0, |live| live.waiting),
+                clients: load.clients_total,
+                connections: load.connections_total,
+                operations_per_second: load.operations_per_second,
+                kinds: load.kinds,
             })
         });
         let mut volumes: Vec<_> = volumes.collect();
         volumes.sort_by(|left, right| left.volume.cmp(&right.volume));
         Activity { at: board.at, served: snapshot.volumes().count() as u64, volumes }
+    }
+
+    /// The load of `volume` in the last seconds; nothing if there were no requests in the last
+    /// minute.
+    pub(crate) fn load(&self, plane: &dyn Plane, volume: &Volume) -> Option<Load> {
+        lock(&self.board).volumes.get(&volume.id)?.load(plane, volume)
     }
 
     /// Why `volume` is as quick or slow as it is.
@@ -143,10 +159,11 @@ impl Watch {
             minute,
             hour,
             waiting: plane.volume_live(volume.id).map_or(0, |live| live.waiting),
+            load: self.load(plane, volume),
             findings: Vec::new(),
             advice: Vec::new(),
         };
-        words::explain(&mut why, volume.protocols);
+        words::explain(&mut why, volume);
         why
     }
 

@@ -1,13 +1,13 @@
 use super::*;
 use crate::logins::Logins;
 use crate::plane::{
-    ClientState, Lock, PlaneError, SmbOpen, SmbSession, Step, Top, TopChange, Totals,
-    VolumeHistograms, VolumeLive,
+    ClientState, Lock, OperationCount, PlaneError, SmbOpen, SmbSession, Step, Top, TopChange,
+    Totals, VolumeConnection, VolumeHistograms, VolumeLive, VolumeReading, VolumeUses,
 };
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume, Protocols};
-use weir_core::{FsResult, Mono};
-use weir_qos::verdict::{Entitled, Reading};
-use weir_qos::{BytesPerSecond, Cost, Limits};
+use weir_core::{FsResult, Mono, OpClass};
+use weir_qos::verdict::Reading;
+use weir_qos::{BytesPerSecond, Cost, FileShare, Limits};
 
 const START: u64 = 1_700_000_040;
 const LIMIT: u64 = 16 << 20;
@@ -16,7 +16,7 @@ const FILED: u64 = 4 << 20;
 
 /// A data plane with two volumes that a test drives in time of its own.
 #[derive(Default)]
-struct Driven(Mutex<HashMap<u32, Reading>>);
+struct Driven(Mutex<HashMap<u32, Reading>>, Mutex<HashMap<u32, VolumeUses>>);
 
 impl Plane for Driven {
     fn apply(&self, _: Arc<Snapshot>) -> Result<(), PlaneError> {
@@ -31,10 +31,18 @@ impl Plane for Driven {
         None
     }
 
-    fn readings(&self, each: &mut dyn FnMut(VolumeId, Entitled, Reading)) {
+    fn readings(&self, each: &mut dyn FnMut(VolumeReading)) {
         for (id, reading) in &*lock(&self.0) {
-            each(VolumeId(*id), Limits::of(BytesPerSecond(LIMIT)).into(), *reading);
+            let entitled = Limits::of(BytesPerSecond(LIMIT)).into();
+            let uses = lock(&self.1);
+            let counts = uses.get(id).into_iter().flat_map(|uses| &uses.operations);
+            let answered = counts.map(|count| count.answered).sum();
+            each(VolumeReading { id: VolumeId(*id), entitled, reading: *reading, answered });
         }
+    }
+
+    fn volume_uses(&self, id: VolumeId) -> Option<VolumeUses> {
+        lock(&self.1).get(&id.0).cloned()
     }
 
     fn rescan(&self, _: VolumeId) -> Option<bool> {
@@ -253,6 +261,166 @@ fn clients_are_advised_in_the_terms_of_their_protocols() {
         assert!(nfs.contains(option) && both.contains(option) && !smb.contains(option), "{option}");
     }
     assert!(both.contains("over NFS"), "{both}");
+}
+
+/// The seconds of a load: how often each operation comes in a second, the share of the first
+/// connection in percent, and the size of each transfer.
+struct Made {
+    operations: &'static [(&'static str, OpClass, u64)],
+    first_percent: u64,
+    bytes: u64,
+    file_percent: u64,
+}
+
+impl Made {
+    /// A load of 1,000 READs of 1 MiB in a second, which are spread well.
+    const BALANCED: Self = Self {
+        operations: &[("READ", OpClass::Read, 1000)],
+        first_percent: 25,
+        bytes: 1 << 20,
+        file_percent: 1,
+    };
+}
+
+impl World {
+    /// Seconds in which `home` gets this load on four connections of two clients.
+    fn load(&mut self, seconds: u64, made: &Made) {
+        for _ in 0..seconds {
+            let id = self.home().id.0;
+            let is_data = |class| matches!(class, OpClass::Read | OpClass::Write);
+            let each = made.operations.iter().copied();
+            let data: u64 = each.clone().filter(|one| is_data(one.1)).map(|one| one.2).sum();
+            let all: u64 = each.clone().map(|one| one.2).sum();
+            {
+                let mut uses = lock(&self.plane.1);
+                let uses = uses.entry(id).or_default();
+                uses.at = Mono(uses.at.0 + SECOND);
+                uses.bytes += data * made.bytes;
+                for (operation, class, count) in each {
+                    let known = uses.operations.iter_mut().find(|one| one.operation == operation);
+                    match known {
+                        Some(known) => known.answered += count,
+                        None => uses.operations.push(OperationCount {
+                            protocol: "nfs3",
+                            operation,
+                            class,
+                            answered: count,
+                            failed: 0,
+                        }),
+                    }
+                }
+                if uses.connections.is_empty() {
+                    uses.connections = (0..4).map(connection).collect();
+                }
+                for (one, percent) in uses.connections.iter_mut().zip([
+                    made.first_percent,
+                    100 - made.first_percent,
+                    0,
+                    0,
+                ]) {
+                    one.operations += all * percent / 100;
+                    one.bytes += data * made.bytes * percent / 100;
+                }
+                uses.file =
+                    FileShare { file: 1, at_least: data * made.file_percent / 100, of: data };
+            }
+            self.pass(1, if data > 0 { LIMIT / 10 } else { 0 });
+        }
+    }
+
+    fn kinds(&self) -> Vec<&'static str> {
+        let load = self.watch.load(&self.plane, self.home()).unwrap();
+        load.kinds.into_iter().map(weir_api::LoadKind::word).collect()
+    }
+}
+
+fn connection(number: u64) -> VolumeConnection {
+    let address = std::net::Ipv4Addr::from_bits(0x0A00_0001 + u32::from(number > 1)).into();
+    VolumeConnection { connection: number, address, protocol: "nfs", operations: 0, bytes: 0 }
+}
+
+#[test]
+fn five_made_loads_are_named_rightly() {
+    let metadata = Made {
+        operations: &[
+            ("LOOKUP", OpClass::Metadata, 500),
+            ("GETATTR", OpClass::Metadata, 300),
+            ("READ", OpClass::Read, 200),
+        ],
+        ..Made::BALANCED
+    };
+    let loads = [
+        (Made::BALANCED, vec![], vec![]),
+        (metadata, vec!["metadata-heavy"], vec!["80 % of the operations", "actimeo"]),
+        (
+            Made { first_percent: 100, ..Made::BALANCED },
+            vec!["one-connection"],
+            vec!["One connection of 10.0.0.1 has 100 %", "waits for one request"],
+        ),
+        (
+            Made { file_percent: 95, ..Made::BALANCED },
+            vec!["one-file"],
+            vec!["One file has at least 95 %", "several files"],
+        ),
+        (
+            Made { bytes: 4096, ..Made::BALANCED },
+            vec!["small-requests"],
+            vec!["4.0 KiB on average", "wsize"],
+        ),
+    ];
+    for (made, kinds, said) in loads {
+        let mut world = World::new();
+        world.load(30, &made);
+        assert_eq!(world.kinds(), kinds);
+        let why = world.watch.why(&world.snapshot, &world.plane, world.home());
+        let text = [why.findings.clone(), why.advice.clone()].concat().join("\n");
+        for words in said {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        // A finding for each kind, beside the headline, the latency, the hour and the summary.
+        assert_eq!(why.findings.len(), 4 + 1 + kinds.len(), "{text}");
+        assert!(text.contains("on 4 connections of 2 clients"), "{text}");
+        // Later the load is another one, and the old one is forgotten.
+        world.load(20, &Made::BALANCED);
+        assert!(world.kinds().is_empty(), "{kinds:?}");
+    }
+}
+
+#[test]
+fn a_load_is_told_by_name_and_by_client() {
+    let mut world = World::new();
+    let operations = &[("WRITE", OpClass::Write, 300), ("COMMIT", OpClass::Commit, 100)];
+    world.load(30, &Made { operations, first_percent: 30, bytes: 1000, file_percent: 0 });
+    let load = world.watch.load(&world.plane, world.home()).unwrap();
+    assert!((10.0..=15.0).contains(&load.seconds), "{load:?}");
+    let rates: Vec<_> =
+        load.operations.iter().map(|one| (one.operation.as_str(), one.per_second)).collect();
+    assert_eq!(rates, [("WRITE", 300.0), ("COMMIT", 100.0)]);
+    assert_eq!((load.clients_total, load.connections_total, load.metadata_share), (2, 4, 0.0));
+    let client = &load.clients[0];
+    assert_eq!((client.address.as_str(), client.protocol.as_str()), ("10.0.0.1", "nfs"));
+    assert_eq!((client.connections, client.bytes_per_second), (2, 300_000));
+    assert_eq!(load.clients[1].operations_per_second, 0.0);
+    let activity = world.watch.activity(&world.snapshot, &world.plane);
+    let home = &activity.volumes[0];
+    assert_eq!((home.clients, home.connections, home.operations_per_second), (2, 4, 400.0));
+    assert_eq!(home.kinds, load.kinds);
+    assert!(world.watch.load(&world.plane, world.snapshot.volume_named("idle").unwrap()).is_none());
+}
+
+#[test]
+fn a_volume_with_metadata_operations_alone_is_active() {
+    let mut world = World::new();
+    let operations = &[("GETATTR", OpClass::Metadata, 50)];
+    world.load(12, &Made { operations, ..Made::BALANCED });
+    let why = world.watch.why(&world.snapshot, &world.plane, world.home());
+    assert_eq!(why.findings[0], "The contract is not demanded: there were no READs and WRITEs.");
+    assert_eq!(world.kinds(), ["metadata-heavy"]);
+    assert_eq!(world.watch.activity(&world.snapshot, &world.plane).volumes.len(), 1);
+    assert!(world.report(3600).periods.is_empty(), "no contract is judged by them");
+    world.pass(130, 0);
+    assert!(world.watch.activity(&world.snapshot, &world.plane).volumes.is_empty());
+    assert!(world.watch.load(&world.plane, world.home()).is_none(), "its counts are dropped");
 }
 
 #[test]

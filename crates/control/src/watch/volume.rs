@@ -1,8 +1,10 @@
 //! The memory of one volume: the last minute by seconds and the last hour by minutes, while
 //! anything comes to it. Time is an argument; nothing here reads a clock.
 
+use super::load::Marks;
 use super::series::Series;
-use weir_qos::verdict::{Course, Entitled, Reading, Tally};
+use crate::plane::VolumeReading;
+use weir_qos::verdict::{Course, Reading, Tally};
 
 /// Seconds that are kept.
 const SECONDS: usize = 60;
@@ -37,6 +39,10 @@ impl Period {
 /// The memory of a volume.
 pub(crate) struct Watched {
     last: Reading,
+    /// Operations that were answered by then.
+    answered: u64,
+    /// The uses of the volume that are compared with the present.
+    pub(super) marks: Marks,
     /// The look at which it was there last.
     pub(super) seen: u64,
     awake: Option<Box<Awake>>,
@@ -77,21 +83,25 @@ impl Look {
 impl Watched {
     /// A volume that comes into use: this is the first that its counters show, about a second after
     /// they began.
-    pub(crate) fn new(reading: &Reading, entitled: Entitled) -> Self {
+    pub(crate) fn new(VolumeReading { reading, entitled, .. }: &VolumeReading) -> Self {
         let born = weir_core::Mono(reading.at.0.saturating_sub(SECOND));
-        Self { last: reading.unused(entitled, born), seen: 0, awake: None }
+        let last = reading.unused(*entitled, born);
+        Self { last, answered: 0, marks: Marks::default(), seen: 0, awake: None }
     }
 
     /// Takes up what the counters show now. Gives the minute that ended with it, if anything came
     /// in it.
-    pub(crate) fn look(&mut self, reading: &Reading, look: Look) -> Option<Period> {
+    pub(crate) fn look(&mut self, seen: &VolumeReading, look: Look) -> Option<Period> {
+        let VolumeReading { reading, answered, .. } = seen;
         let course = Course::between(&self.last, reading);
-        (self.last, self.seen) = (*reading, look.number);
-        if course.is_idle() && self.awake.is_none() {
+        // Operations that no contract is judged by are no part of its course.
+        let is_idle = course.is_idle() && self.answered == *answered;
+        (self.last, self.answered, self.seen) = (*reading, *answered, look.number);
+        if is_idle && self.awake.is_none() {
             return None;
         }
         let awake = self.awake.get_or_insert_default();
-        awake.idle = if course.is_idle() { awake.idle + 1 } else { 0 };
+        awake.idle = if is_idle { awake.idle + 1 } else { 0 };
         if awake.idle < SECONDS {
             awake.seconds.push(&course, SECONDS);
             awake.ten += course;

@@ -1,8 +1,9 @@
 //! The findings, in the words of the API: windows, sentences, advice. No decisions.
 
+use super::kinds;
 use super::volume::Period;
-use weir_api::{Split, Why, Window};
-use weir_catalog::Protocols;
+use weir_api::{Load, Split, Why, Window};
+use weir_catalog::{Protocols, Volume};
 use weir_core::units::Rate;
 use weir_qos::verdict::{
     Cause, Course, Judgement, REFERENCE_NANOS, REFERENCE_SPEED, Reason, Tally, Verdict,
@@ -142,11 +143,12 @@ fn where_time_went(course: &Course, cause: Cause) -> String {
     format!("after admission they spent {:.0} % of their time {place}", part(nanos, behind) * 100.0)
 }
 
-/// Adds the findings about a volume with these `protocols`, and the advice, to `why`.
-pub(super) fn explain(why: &mut Why, protocols: Protocols) {
+/// Adds the findings about `volume`, and the advice, to `why`.
+pub(super) fn explain(why: &mut Why, volume: &Volume) {
     let window = &why.window;
-    let mut findings = vec![headline(window)];
+    let mut findings = vec![headline(window, why.load.as_ref())];
     findings.extend(mean_time(&window.split));
+    findings.extend(why.load.iter().flat_map(kinds::findings));
     if why.waiting > 0 {
         findings.push(format!("{} waiting for the contract now.", requests(why.waiting)));
     }
@@ -159,11 +161,29 @@ pub(super) fn explain(why: &mut Why, protocols: Protocols) {
             hour.kept, hour.not_demanded, hour.broken
         ));
     }
-    why.advice = advice(why, protocols);
+    why.advice = advice(why, volume.protocols);
+    if let Some(load) = &why.load {
+        why.advice.extend(kinds::advice(load, volume, is_limited(window)));
+    }
     why.findings = findings;
 }
 
-fn headline(window: &Window) -> String {
+/// Is the contract the limit of what comes?
+fn is_limited(window: &Window) -> bool {
+    let split = &window.split;
+    window.verdict == weir_api::Verdict::Kept && split.wait_nanos > split.total_nanos() / 2
+}
+
+/// Did operations come on names and attributes alone?
+fn is_metadata_alone(split: &Split, load: Option<&Load>) -> bool {
+    let some = load.is_some_and(|load| load.operations_per_second > 0.0);
+    some && split.total_nanos() == 0 && split.requests == 0
+}
+
+fn headline(window: &Window, load: Option<&Load>) -> String {
+    if is_metadata_alone(&window.split, load) {
+        return "The contract is not demanded: there were no READs and WRITEs.".to_owned();
+    }
     let verdict = match (window.verdict, window.cause) {
         (weir_api::Verdict::Broken, Some(cause)) => format!("broken by {}", by(cause)),
         (weir_api::Verdict::Broken, None) => "broken".to_owned(),
@@ -228,11 +248,14 @@ fn advice(why: &Why, protocols: Protocols) -> Vec<String> {
         (weir_api::Verdict::Broken, Some(weir_api::Cause::Gate)) => vec![
             "This is an error of the server, or its clock stopped (a suspended machine). If it persists, please report it with the output of `weir volume report --output json`.".to_owned(),
         ],
-        (weir_api::Verdict::Kept, _) if at_the_gate => {
+        (weir_api::Verdict::Kept, _) if is_limited(window) => {
             let limit = Rate(window.limit_bytes_per_second);
             vec![format!(
                 "The volume is limited by its contract of {limit}. To get more: increase the quota in an auto pool (`weir volume resize {name}`), the throughput in another pool (`weir volume set {name} --throughput`), or a ceiling (`--max-throughput`, `--max-iops`)."
             )]
+        }
+        (weir_api::Verdict::NotDemanded, _) if is_metadata_alone(split, why.load.as_ref()) => {
+            Vec::new()
         }
         (weir_api::Verdict::NotDemanded, _) if split.total_nanos() == 0 => vec![
             "The server receives no requests: if this volume appears slow, check the client and the network.".to_owned(),

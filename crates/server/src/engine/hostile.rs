@@ -262,7 +262,7 @@ impl Simulation {
         };
         let (now, entry) = (Mono(self.now), GateEntry::from(request));
         if let Some(charged) = volume.gate.try_pass(asked.cost, entry.file(), now) {
-            let mut permit = Permit::new(0, volume, asked, charged, now);
+            let mut permit = Permit::new(conn(token), volume, asked, entry.file(), charged, now);
             permit.begin(asked.cost, now);
             return self.start(token, &entry, permit, self.now);
         }
@@ -421,7 +421,7 @@ impl Simulation {
             cost: request.cost,
             arrived: request.arrived,
         };
-        let mut permit = Permit::new(0, volume, asked, charged, charged_at);
+        let mut permit = Permit::new(conn(token), volume, asked, entry.file(), charged, charged_at);
         let Some(connection) = self.connections.get_mut(&token) else {
             if let Some(volume) = permit.give_back(now) {
                 self.poll_soon(volume_of(&self.volumes, &volume), self.now);

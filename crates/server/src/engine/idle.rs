@@ -52,7 +52,7 @@ mod tests {
     use weir_core::store::CreateHow;
     use weir_core::testing::block_on;
     use weir_core::{Credentials, Mono, Name, OpClass, SetAttr, Store, VolumeId};
-    use weir_gate::{Gate, ParkedTotal};
+    use weir_gate::{ConnId, Gate, ParkedTotal};
     use weir_qos::{BytesPerSecond, Cost, Limits};
 
     #[test]
@@ -71,11 +71,12 @@ mod tests {
         let answer = || {
             let stages = Stages { arrived: Mono(0), started: Mono(0), woken: None };
             let (op, class, cost) = (OpName::nfs3(1).unwrap(), OpClass::Metadata, Cost::ZERO);
-            volume.stats.done(
-                0,
-                &Done { op, class, cost, moved: 0, ok: true, replied: true, inside: true, stages },
-                Mono(1),
-            );
+            let connection = ConnId { worker: 0, token: 1 };
+            let (moved, file) = (0, None);
+            let (ok, replied, inside) = (true, true, true);
+            let done =
+                Done { connection, op, class, cost, moved, file, ok, replied, inside, stages };
+            volume.stats.done(&done, Mono(1));
         };
         create(b"a");
         answer();

@@ -3,6 +3,7 @@
 //! plane.
 
 mod clients;
+mod connections;
 mod counters;
 pub(crate) mod credits;
 mod histograms;
@@ -22,6 +23,7 @@ mod tests;
 mod volume;
 mod workers;
 
+pub(crate) use connections::{Connections, Peer};
 pub(crate) use counters::Counters;
 pub(crate) use idle::release_idle_volumes;
 pub(crate) use mounts::Mounts;
@@ -46,15 +48,15 @@ use lock_ids::LockIds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
-use weir_catalog::Snapshot;
+use weir_catalog::{Snapshot, Volume};
 use weir_control::logins::Logins;
 use weir_control::plane::{
-    Plane, PlaneError, Step, Top, TopChange, Totals, VolumeHistograms, VolumeLive,
+    Plane, PlaneError, Step, Top, TopChange, Totals, VolumeConnection, VolumeHistograms,
+    VolumeLive, VolumeReading, VolumeUses,
 };
 use weir_core::{Attr, Clock, FsResult, HandleKey, Origin, PoolId, SetAttr, VolumeId};
-use weir_gate::{ParkedTotal, PoolGate};
+use weir_gate::{ParkedTotal, PoolGate, Use};
 use weir_process::GroupDirectory;
-use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_rpcbind::Portmap;
 use weir_store::{StoreControl, VolumeStore};
@@ -63,12 +65,20 @@ use weir_store::{StoreControl, VolumeStore};
 pub(crate) struct StoreSettings {
     pub(crate) pool: Arc<weir_store::Pool>,
     pub(crate) namespace_durability: weir_store::Durability,
+    /// Of volumes that have no setting of their own.
     pub(crate) metadata_cache: bool,
     pub(crate) cached_objects_max: usize,
     /// The descriptors of all volumes together.
     pub(crate) descriptors: Arc<weir_store::Descriptors>,
     /// The names of those that have histograms.
     pub(crate) histograms: BTreeSet<String>,
+}
+
+impl StoreSettings {
+    /// Are names and attributes of this volume cached?
+    fn caches_metadata_of(&self, config: &Volume) -> bool {
+        config.terms.metadata_cache.unwrap_or(self.metadata_cache)
+    }
 }
 
 /// The configured bounds on resources that peers may make the server hold.
@@ -101,6 +111,8 @@ pub(crate) struct Engine {
     pub(crate) clock: SystemClock,
     pub(crate) keys: HandleKey,
     pub(crate) counters: Counters,
+    /// The open connections.
+    pub(crate) connections: Connections,
     pub(crate) mounts: Mounts,
     pub(crate) portmap: Portmap,
     pub(crate) clients: Clients,
@@ -146,6 +158,7 @@ impl Engine {
             clock,
             keys,
             counters: Counters::default(),
+            connections: Connections::default(),
             mounts: Mounts::default(),
             portmap,
             clients: Clients::new(seed),
@@ -312,6 +325,7 @@ impl Engine {
     /// Puts a volume's limits and quota in force, and lets its waiters go by them.
     fn change(&self, Served { volume, config, .. }: &Served) {
         volume.store.set_quota_bytes(config.quota_bytes);
+        volume.store.set_metadata_cache(self.settings.caches_metadata_of(config));
         let (gate, file_ceiling) = (&volume.gate, config.limits_of_files());
         let changes = gate.limits() != config.limits || gate.file_ceiling() != file_ceiling;
         if gate.limits() != config.limits {
@@ -412,12 +426,26 @@ impl Plane for Engine {
         self.served.load().by_id(id)?.volume.stats.histograms()
     }
 
-    fn readings(&self, each: &mut dyn FnMut(VolumeId, Entitled, Reading)) {
+    fn readings(&self, each: &mut dyn FnMut(VolumeReading)) {
         for Served { volume, .. } in self.served.load().all() {
-            if let Some(reading) = volume.read(self.clock.now()) {
-                each(volume.id, volume.gate.entitled(), reading);
-            }
+            let Some(reading) = volume.read(self.clock.now()) else { continue };
+            let (entitled, answered) = (volume.gate.entitled(), volume.stats.operations());
+            each(VolumeReading { id: volume.id, entitled, reading, answered });
         }
+    }
+
+    fn volume_uses(&self, id: VolumeId) -> Option<VolumeUses> {
+        let served = self.served.load();
+        let stats = &served.by_id(id)?.volume.stats;
+        let now = self.clock.now();
+        let open = self.connections.open_of(stats.uses().map(|one| (one.token, one)));
+        let connection = |(Peer { address, protocol }, Use { token, operations, bytes })| {
+            VolumeConnection { connection: token, address, protocol, operations, bytes }
+        };
+        let connections = open.into_iter().map(connection).collect();
+        let VolumeLive { operations, read_bytes, write_bytes, .. } = stats.sum();
+        let (bytes, file) = (read_bytes + write_bytes, stats.file(now));
+        Some(VolumeUses { at: now, operations, bytes, connections, file })
     }
 
     fn rescan(&self, id: VolumeId) -> Option<bool> {

@@ -64,7 +64,7 @@ impl Engine {
         let options = weir_store::Options {
             quota_bytes: config.quota_bytes,
             namespace_durability: self.settings.namespace_durability,
-            metadata_cache: self.settings.metadata_cache,
+            metadata_cache: self.settings.caches_metadata_of(config),
             cached_objects_max: self.settings.cached_objects_max,
             descriptors: Arc::clone(&self.settings.descriptors),
             pool: Arc::clone(&self.settings.pool),

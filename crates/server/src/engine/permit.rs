@@ -11,8 +11,8 @@ use super::stats::{Done, Stages, counts};
 use super::{ServedVolume, is_judged};
 use crate::op_name::OpName;
 use crate::sync::Arc;
-use weir_core::{Clock, Mono, OpClass};
-use weir_gate::{Charged, FileCharge};
+use weir_core::{Clock, Mono, ObjectKey, OpClass};
+use weir_gate::{Charged, ConnId, FileCharge, FileMark};
 use weir_qos::Cost;
 
 /// The operation for which a permit is asked.
@@ -58,8 +58,10 @@ pub(crate) struct Permit {
     file: Option<Box<FileCharge>>,
     charged_at: Mono,
     arrived: Mono,
-    /// The worker that owns the request, and counts its operation.
-    worker: usize,
+    /// The connection of the request. Its worker counts the operation.
+    connection: ConnId,
+    /// The file that a READ or WRITE is for.
+    mark: Option<FileMark>,
     /// Time at which the operation began.
     begun: Option<Mono>,
     /// The operation waits, or may, for others than the store.
@@ -67,15 +69,17 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
-    /// The permit of a request of `worker` for an operation on `volume` that its gate charged at
-    /// `charged_at`.
+    /// The permit of a request on `connection` for an operation on `volume`, which reads or writes
+    /// `file` if it names one, and which the gate charged at `charged_at`.
     pub(crate) fn new(
-        worker: usize,
+        connection: ConnId,
         volume: Arc<ServedVolume>,
         asked: Asked,
+        file: Option<&ObjectKey>,
         charged: Charged,
         charged_at: Mono,
     ) -> Self {
+        let moves = matches!(asked.class, OpClass::Read | OpClass::Write);
         Self {
             volume: Some(volume),
             op: asked.op,
@@ -84,7 +88,8 @@ impl Permit {
             file: charged.file.map(Box::new),
             charged_at,
             arrived: asked.arrived,
-            worker,
+            connection,
+            mark: file.filter(|_| moves).map(FileMark::of),
             begun: None,
             aside: false,
         }
@@ -104,7 +109,7 @@ impl Permit {
     pub(crate) fn begin(&mut self, asked: Cost, now: Mono) {
         self.begun = Some(now);
         if let Some(volume) = self.volume.as_ref().filter(|_| self.is_judged()) {
-            volume.stats.passed(self.worker, asked, true, now.since(self.arrived), now);
+            volume.stats.passed(self.connection.worker, asked, true, now.since(self.arrived), now);
         }
     }
 
@@ -112,10 +117,10 @@ impl Permit {
     pub(crate) fn begin_delayed(&mut self, since: Mono, now: Mono) {
         self.begun = Some(now);
         let Some(volume) = &self.volume else { return };
-        volume.stats.delayed(self.worker, now.since(since));
+        volume.stats.delayed(self.connection.worker, now.since(since));
         if self.is_judged() {
             let queued = now.since(self.charged_at);
-            volume.stats.passed(self.worker, self.cost, false, queued, now);
+            volume.stats.passed(self.connection.worker, self.cost, false, queued, now);
         }
     }
 
@@ -125,7 +130,7 @@ impl Permit {
         let Some((volume, begun)) = self.volume.as_ref().zip(self.begun) else { return };
         if self.is_judged() && !self.aside {
             self.aside = true;
-            volume.stats.set_aside(self.worker, now.since(begun), now);
+            volume.stats.set_aside(self.connection.worker, now.since(begun), now);
         }
     }
 
@@ -143,9 +148,10 @@ impl Permit {
         let inside = !self.aside;
         let started = if inside { begun } else { now };
         let stages = Stages { arrived: self.arrived, started, woken };
+        let (connection, file) = (self.connection, self.mark);
         let (op, class, cost) = (self.op, self.class, self.cost);
-        let done = Done { op, class, cost, moved, ok, replied, inside, stages };
-        volume.stats.done(self.worker, &done, now);
+        let done = Done { connection, op, class, cost, moved, file, ok, replied, inside, stages };
+        volume.stats.done(&done, now);
         Some(Settled { volume, judged: self.is_judged(), poll })
     }
 
@@ -159,7 +165,7 @@ impl Permit {
     #[inline]
     pub(crate) fn settle_free(mut self, ok: bool) -> Option<(Arc<ServedVolume>, Mono)> {
         let volume = self.volume.take()?;
-        volume.stats.answered(self.worker, self.op, ok);
+        volume.stats.answered(self.connection, self.op, ok, self.arrived);
         Some((volume, self.arrived))
     }
 
@@ -183,8 +189,10 @@ impl Permit {
         let volume = self.volume.take()?;
         if self.is_judged() {
             match self.begun {
-                Some(_) if !self.aside => volume.stats.dropped(self.worker, self.cost, now),
-                _ => volume.stats.returned(self.worker, self.cost, now),
+                Some(_) if !self.aside => {
+                    volume.stats.dropped(self.connection.worker, self.cost, now)
+                }
+                _ => volume.stats.returned(self.connection.worker, self.cost, now),
             }
         }
         let charged = Charged { volume: self.cost, file: self.file.take().map(|file| *file) };

@@ -12,7 +12,9 @@ use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
 use std::time::Duration;
 use weir_control::plane::{OperationCount, VolumeHistograms, VolumeLive};
 use weir_core::{Mono, OpClass};
+use weir_gate::{ConnId, FileMark, Use, Uses};
 use weir_qos::Cost;
+use weir_qos::load::FileShare;
 use weir_qos::verdict::Reading;
 
 /// Looks at a block that its worker is changing. Beyond: what is there is taken, and the next look
@@ -37,6 +39,8 @@ struct Block {
     write_bytes: AtomicU64,
     /// Every operation that was answered, by its index.
     operations: Operations,
+    /// The connections that the volume is used on, and the file that is used most.
+    uses: Uses,
     delayed_ops: AtomicU64,
     wait_nanos: AtomicU64,
     latency_nanos: AtomicU64,
@@ -96,12 +100,15 @@ pub(crate) struct Stages {
 /// An operation that came to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
+    pub(crate) connection: ConnId,
     pub(crate) op: OpName,
     pub(crate) class: OpClass,
     /// The operation's charge.
     pub(crate) cost: Cost,
     /// Bytes that it moved.
     pub(crate) moved: u64,
+    /// The file of a READ or WRITE.
+    pub(crate) file: Option<FileMark>,
     /// Did it succeed?
     pub(crate) ok: bool,
     /// Has it a connection that its reply goes to?
@@ -203,20 +210,23 @@ impl Stats {
     }
 
     /// Counts an operation that ended `now`.
-    pub(crate) fn done(&self, worker: usize, done: &Done, now: Mono) {
-        let Some(block) = self.block(worker) else { return };
+    pub(crate) fn done(&self, done: &Done, now: Mono) {
+        let Some(block) = self.block(done.connection.worker) else { return };
         if is_judged(done.class, done.cost) {
             block.change(now, || block.done_data(done, now));
         }
         block.answered(done.op, done.ok);
+        block.uses.count(done.connection.token, done.moved, now);
         block.took(done.class, 1, now.since(done.stages.arrived));
     }
 
-    /// Counts an operation that was answered, by which no contract is judged; its latency is left
+    /// Counts an operation that `arrived` and was answered, by which no contract is judged; its
+    /// latency is left
     /// to [`took_others`](Self::took_others).
-    pub(crate) fn answered(&self, worker: usize, op: OpName, ok: bool) {
-        if let Some(block) = self.block(worker) {
+    pub(crate) fn answered(&self, connection: ConnId, op: OpName, ok: bool, arrived: Mono) {
+        if let Some(block) = self.block(connection.worker) {
             block.answered(op, ok);
+            block.uses.count(connection.token, 0, arrived);
         }
     }
 
@@ -283,10 +293,25 @@ impl Stats {
         live
     }
 
+    /// The connections that the volume was used on, as far as they are counted one by one. Some may
+    /// be closed.
+    pub(super) fn uses(&self) -> impl Iterator<Item = Use> {
+        let blocks = self.blocks.iter().filter_map(OnceLock::get);
+        blocks.flat_map(|block| block.uses.each())
+    }
+
+    /// The file that most READs and WRITEs are for at `now`.
+    pub(super) fn file(&self, now: Mono) -> FileShare {
+        let blocks = self.blocks.iter().filter_map(OnceLock::get);
+        blocks
+            .map(|block| block.whole(|| block.uses.file(now)))
+            .fold(FileShare::default(), |a, b| a + b)
+    }
+
     /// The number of times that `op` was answered.
     fn count_of(&self, op: OpName) -> OperationCount {
-        let (protocol, operation) = (op.protocol(), op.name());
-        let mut count = OperationCount { protocol, operation, answered: 0, failed: 0 };
+        let (protocol, operation, class) = (op.protocol(), op.name(), op.class());
+        let mut count = OperationCount { protocol, operation, class, answered: 0, failed: 0 };
         let blocks = self.blocks.iter().filter_map(OnceLock::get);
         for operation in blocks.filter_map(|block| block.operations.0.get(op.index())) {
             count.answered += get(&operation.answered);
@@ -360,6 +385,9 @@ impl Block {
     }
 
     fn done_data(&self, done: &Done, now: Mono) {
+        if let Some(file) = done.file {
+            self.uses.vote(file, now);
+        }
         match done.class {
             OpClass::Read => {
                 bump(&self.read_ops, 1);
@@ -387,17 +415,7 @@ impl Block {
 
     /// Adds what the block shows to `sum`.
     fn read(&self, now: Mono, sum: &mut Reading) {
-        let mut seen = (Reading::default(), 0);
-        for _ in 0..LOOKS_MAX {
-            let turn = self.turn.load(Ordering::Acquire);
-            seen = self.look(now);
-            fence(Ordering::Acquire);
-            if turn.is_multiple_of(2) && turn == get(&self.turn) {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        let (one, busy) = seen;
+        let (one, busy) = self.whole(|| self.look(now));
         for (sum, more) in [
             (&mut sum.offered, one.offered),
             (&mut sum.passed, one.passed),
@@ -418,6 +436,20 @@ impl Block {
         }
         sum.largest_bytes = sum.largest_bytes.max(one.largest_bytes);
         sum.busy_nanos = sum.busy_nanos.max(busy);
+    }
+
+    /// The result of `look` at counters that belong together, while none of them changes.
+    fn whole<T>(&self, look: impl Fn() -> T) -> T {
+        for _ in 0..LOOKS_MAX {
+            let turn = self.turn.load(Ordering::Acquire);
+            let seen = look();
+            fence(Ordering::Acquire);
+            if turn.is_multiple_of(2) && turn == get(&self.turn) {
+                return seen;
+            }
+            std::hint::spin_loop();
+        }
+        look()
     }
 
     fn look(&self, now: Mono) -> (Reading, u64) {
@@ -486,6 +518,8 @@ mod tests {
         let (arrived, started) = (Mono(arrived), Mono(started));
         let stages = Stages { arrived, started, woken: None };
         Done {
+            connection: ConnId { worker: 0, token: 1 },
+            file: None,
             op: op(class),
             class,
             cost: Cost::of(moved),
@@ -497,16 +531,20 @@ mod tests {
         }
     }
 
+    fn done_by(stats: &Stats, worker: usize, done: &Done, now: Mono) {
+        stats.done(&Done { connection: ConnId { worker, token: 1 }, ..*done }, now);
+    }
+
     #[test]
     fn workers_add_up() {
         let stats = Stats::new(2, false);
         assert!(stats.read(Mono(1)).is_none(), "nothing is held for what was never used");
-        stats.done(0, &done(OpClass::Read, 4096, true, [0, 0]), Mono(5));
-        stats.done(1, &done(OpClass::Read, 100, false, [0, 0]), Mono(7));
+        done_by(&stats, 0, &done(OpClass::Read, 4096, true, [0, 0]), Mono(5));
+        done_by(&stats, 1, &done(OpClass::Read, 100, false, [0, 0]), Mono(7));
         let nothing = Done { cost: Cost::of(7), ..done(OpClass::Read, 0, false, [0, 0]) };
-        stats.done(1, &nothing, Mono(7));
+        done_by(&stats, 1, &nothing, Mono(7));
         let uncharged = Done { cost: Cost::ZERO, ..done(OpClass::Metadata, 0, true, [9, 9]) };
-        stats.done(1, &uncharged, Mono(9));
+        done_by(&stats, 1, &uncharged, Mono(9));
         stats.delayed(1, Duration::from_nanos(3));
         let live = stats.sum();
         assert_eq!((live.read_ops, live.read_bytes, live.other_ops), (3, 4196, 1));
@@ -525,16 +563,16 @@ mod tests {
         let getacl = OpName::nfsacl(1).unwrap();
         let metadata = Done { cost: Cost::ZERO, ..done(OpClass::Metadata, 0, true, [0, 0]) };
         for worker in [0, 1, 1] {
-            stats.done(worker, &Done { op: getattr, ..metadata }, Mono(5));
+            done_by(&stats, worker, &Done { op: getattr, ..metadata }, Mono(5));
         }
-        stats.done(0, &Done { op: lookup, ok: false, ..metadata }, Mono(5));
-        stats.done(1, &Done { op: lookup, ..metadata }, Mono(5));
-        stats.done(1, &Done { op: getacl, ..metadata }, Mono(5));
-        stats.done(0, &done(OpClass::Read, 512, true, [0, 0]), Mono(5));
+        done_by(&stats, 0, &Done { op: lookup, ok: false, ..metadata }, Mono(5));
+        done_by(&stats, 1, &Done { op: lookup, ..metadata }, Mono(5));
+        done_by(&stats, 1, &Done { op: getacl, ..metadata }, Mono(5));
+        done_by(&stats, 0, &done(OpClass::Read, 512, true, [0, 0]), Mono(5));
         let live = stats.sum();
         let count = |op: OpName, answered, failed| {
-            let (protocol, operation) = (op.protocol(), op.name());
-            OperationCount { protocol, operation, answered, failed }
+            let (protocol, operation, class) = (op.protocol(), op.name(), op.class());
+            OperationCount { protocol, operation, class, answered, failed }
         };
         let expected =
             [count(getattr, 3, 0), count(lookup, 2, 1), count(read, 1, 0), count(getacl, 1, 0)];
@@ -560,10 +598,10 @@ mod tests {
         );
         assert_eq!(stats.sum().store_nanos, 0, "of what is done alone");
         let ended = Done { replied: false, ..done(OpClass::Write, 4096, true, [0, 160]) };
-        stats.done(1, &ended, Mono(200));
+        done_by(&stats, 1, &ended, Mono(200));
         let mut ended = done(OpClass::Read, 1000, true, [80, 120]);
         (ended.cost, ended.stages.woken) = (cost, Some(Mono(290)));
-        stats.done(0, &ended, Mono(300));
+        done_by(&stats, 0, &ended, Mono(300));
         let reading = stats.read(Mono(400)).unwrap();
         assert_eq!((reading.inside_nanos, reading.unsent_nanos), (200 + 50, 100));
         assert_eq!((reading.queued_nanos, reading.late_nanos), (40, 10));
@@ -609,8 +647,8 @@ mod tests {
             stats.passed(0, cost, true, Duration::ZERO, Mono(5));
             stats.delayed(1, Duration::from_millis(70));
             stats.passed(1, cost, false, Duration::ZERO, Mono(6));
-            stats.done(0, &done(OpClass::Read, 4096, true, [0, 5]), Mono(60_000));
-            stats.done(1, &done(OpClass::Write, 4096, true, [0, 6]), Mono(60_000));
+            done_by(&stats, 0, &done(OpClass::Read, 4096, true, [0, 5]), Mono(60_000));
+            done_by(&stats, 1, &done(OpClass::Write, 4096, true, [0, 6]), Mono(60_000));
             let Some(found) = stats.histograms() else {
                 assert!(!asked && stats.block(0).unwrap().histograms.is_none());
                 continue;

@@ -254,6 +254,16 @@ impl Session {
         }
     }
 
+    /// The name of its protocol, for people: `nfs` or `smb`.
+    pub(crate) fn protocol(&self) -> &'static str {
+        match self {
+            Self::Rpc(_) => "nfs",
+            Self::Smb(_) => "smb",
+            #[cfg(test)]
+            Self::Toy(_) => "toy",
+        }
+    }
+
     /// The RPC session of a connection from `peer` without a server.
     #[cfg(test)]
     pub(crate) fn for_test(peer: IpAddr) -> Self {

@@ -49,7 +49,7 @@ type Ticket = weir_gate::Ticket<GateEntry>;
 pub(crate) type Released = weir_gate::Released<GateEntry>;
 
 use crate::admission::{Eviction, Origin};
-use crate::engine::Engine;
+use crate::engine::{Engine, Peer};
 use crate::inbox::Inbox;
 use crate::limits::{
     CROWDED_SECONDS, LINGER_SECONDS, PARTIAL_BYTES_ORIGIN_MAX, PARTIAL_BYTES_ORIGIN_MIN,
@@ -345,6 +345,8 @@ impl Worker {
             return self.state.turn_away(from, id, session);
         }
         let (now, peer) = (self.state.now, from.to_canonical());
+        let (engine, protocol) = (&self.state.engine, session.protocol());
+        engine.connections.opened(id, Peer { address: peer, protocol });
         let origin = self.state.loads.of(Origin::of(peer));
         entry.insert(Box::new(Conn::new(id, socket, peer, session, &origin, now)));
     }

@@ -55,8 +55,8 @@ impl Permits {
     ) -> Result<Permit, NoPermit> {
         let now = volume.clock().now();
         if let Some(charged) = volume.try_pass(asked.cost, file.as_ref(), now) {
-            let (worker, volume) = (self.connection.worker, Arc::clone(volume));
-            let mut permit = Permit::new(worker, volume, asked, charged, now);
+            let (connection, volume, file) = (self.connection, Arc::clone(volume), file.as_ref());
+            let mut permit = Permit::new(connection, volume, asked, file, charged, now);
             permit.begin(asked.cost, now);
             return Ok(permit);
         }
@@ -111,7 +111,8 @@ impl Part {
 
     /// The permit of an operation that nobody waits for any more.
     pub(super) fn permit(self, charged: Charged, charged_at: Mono) -> Permit {
-        Permit::new(self.connection.worker, self.volume, self.asked, charged, charged_at)
+        let Self { connection, volume, asked, file, .. } = self;
+        Permit::new(connection, volume, asked, file.as_ref(), charged, charged_at)
     }
 
     /// Tells the operation that there is no room for it at its gate.
@@ -122,8 +123,9 @@ impl Part {
     /// Gives the operation its permit: its gate `charged` it at `charged_at`, after it had waited
     /// since `since`.
     pub(super) fn admitted(self, charged: Charged, charged_at: Mono, since: Mono, now: Mono) {
-        let Self { connection, volume, asked, answer, .. } = self;
-        let mut permit = Permit::new(connection.worker, volume, asked, charged, charged_at);
+        let Self { connection, volume, asked, file, answer, .. } = self;
+        let file = file.as_ref();
+        let mut permit = Permit::new(connection, volume, asked, file, charged, charged_at);
         permit.begin_delayed(since, now);
         lock(&answer.0).give(Ok(permit));
     }

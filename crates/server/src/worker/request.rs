@@ -36,7 +36,8 @@ impl Request {
     pub(super) fn admitted(self, charged: Charged, charged_at: Mono) -> Admitted {
         let Self { connection, client, volume, op, class, cost, arrived, job } = self;
         let asked = Asked { op, class, cost, arrived };
-        let permit = Permit::new(connection.worker, volume, asked, charged, charged_at);
+        let file = job.file(class);
+        let permit = Permit::new(connection, volume, asked, file, charged, charged_at);
         Admitted { connection, client, class, permit, job }
     }
 }

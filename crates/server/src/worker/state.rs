@@ -353,6 +353,7 @@ impl WorkerState {
         if let Some(rest) = session.close(&self.engine, &mut self.view, id, took_all) {
             self.clean_up(&load, id, rest);
         }
+        self.engine.connections.closed(id);
         self.engine.connection_gone(self.id, peer);
         if !receiver.lent.is_empty() {
             self.orphans.push(receiver.lent);

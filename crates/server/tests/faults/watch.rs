@@ -2,7 +2,7 @@
 //! the test lets go, however long that is.
 
 use crate::world::{World, write_args};
-use weir_core::VolumeId;
+use weir_control::plane::VolumeReading;
 use weir_nfs::client::Reply;
 use weir_nfs::v3::wire::{StableHow, Status, WriteArgs};
 use weir_qos::Limits;
@@ -13,9 +13,9 @@ use weir_store::testing::{Fault, Kind, Rule};
 fn reading(world: &World, volume: &str) -> (Limits, Reading) {
     let id = world.server.catalog().snapshot().volume_named(volume).unwrap().id;
     let mut found = None;
-    world.server.plane().readings(&mut |one: VolumeId, entitled, reading| {
-        if one == id {
-            found = Some((entitled.limits, reading));
+    world.server.plane().readings(&mut |one: VolumeReading| {
+        if one.id == id {
+            found = Some((one.entitled.limits, one.reading));
         }
     });
     found.unwrap()

@@ -12,8 +12,9 @@
 //! open and after what may have changed it: setting it, and a chmod of an object that has one.
 
 use super::acl::Lists;
+use super::switch::{CacheSwitch, Epoch};
 use crate::error::fs_error;
-use crate::sync::Mutex;
+use crate::sync::{Arc, Guard, Mutex};
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Stat, Statx, StatxTimestamp, fstat, major, minor};
 use weir_core::attr::Change;
@@ -24,12 +25,14 @@ use weir_core::{Acl, AclKind, Attr, DeviceNumber, FileKind, FsError, FsResult, T
 pub(super) struct Attrs {
     state: Mutex<State>,
     lists: Lists,
-    /// The metadata cache switch: without it nothing is ever kept.
-    keep: bool,
+    /// The metadata cache switch: without it nothing is kept.
+    switch: Arc<CacheSwitch>,
 }
 
 #[derive(Debug)]
 struct State {
+    /// The epoch of the cache that the rest belongs to.
+    epoch: Epoch,
     attr: Attr,
     valid: bool,
     /// The mode in `attr` is the file's, whether or not the rest is.
@@ -58,10 +61,15 @@ pub(super) struct Mutation<'a> {
 impl Attrs {
     /// Starts with attributes and an access list that may be out of date already, unless
     /// [`Attrs::validate`] follows.
-    pub(super) fn new((first, acl): (Attr, Option<Acl>), lists: Lists, keep: bool) -> Self {
+    pub(super) fn new(
+        (first, acl): (Attr, Option<Acl>),
+        lists: Lists,
+        switch: &Arc<CacheSwitch>,
+    ) -> Self {
         let attr = Attr { has_acl: acl.is_some(), ..first };
         let generation = nanos(attr.ctime);
         let state = State {
+            epoch: switch.epoch(),
             attr,
             valid: false,
             mode_valid: false,
@@ -70,20 +78,32 @@ impl Attrs {
             in_flight: 0,
             generation,
         };
-        Self { state: Mutex::new(state), lists, keep }
+        Self { state: Mutex::new(state), lists, switch: Arc::clone(switch) }
+    }
+
+    /// The state in the present epoch of the cache.
+    #[inline]
+    fn state(&self) -> Guard<'_, State> {
+        let mut state = self.state.lock();
+        let epoch = self.switch.epoch();
+        if state.epoch != epoch {
+            state.epoch = epoch;
+            (state.valid, state.mode_valid, state.acl_valid) = (false, false, false);
+        }
+        state
     }
 
     /// Declares the first attributes to be still true.
     pub(super) fn validate(&self) {
-        let mut state = self.state.lock();
-        (state.valid, state.mode_valid, state.acl_valid) = (self.keep, self.keep, self.keep);
+        let mut state = self.state();
+        state.keep();
     }
 
     /// The attributes, from the cache or else from the kernel.
     #[inline]
     pub(super) fn get(&self, fd: impl AsFd) -> FsResult<Attr> {
         {
-            let state = self.state.lock();
+            let state = self.state();
             if state.valid {
                 return Ok(state.attr);
             }
@@ -94,7 +114,7 @@ impl Attrs {
     /// The attributes and the count of changes, which is no later than they are.
     pub(super) fn counted(&self, fd: impl AsFd) -> FsResult<(Attr, u64)> {
         let count = {
-            let state = self.state.lock();
+            let state = self.state();
             if state.valid {
                 return Ok((state.attr, state.generation));
             }
@@ -105,13 +125,13 @@ impl Attrs {
 
     /// Counts on from `lead` more than the time of the last change. Before anybody has looked.
     pub(super) fn count_from(&self, lead: u64) {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         state.generation = state.generation.saturating_add(lead);
     }
 
     /// The most by which the count is ahead of the time of the last change.
     pub(super) fn lead(&self) -> u64 {
-        let state = self.state.lock();
+        let state = self.state();
         state.generation.saturating_sub(nanos(state.attr.ctime))
     }
 
@@ -119,7 +139,7 @@ impl Attrs {
     /// kernel.
     pub(super) fn with_acl(&self, fd: impl AsFd) -> FsResult<(Attr, Option<Acl>)> {
         {
-            let state = self.state.lock();
+            let state = self.state();
             if state.valid {
                 return Ok((state.attr, state.acl.clone()));
             }
@@ -129,11 +149,11 @@ impl Attrs {
 
     fn ask(&self, fd: impl AsFd) -> FsResult<(Attr, Option<Acl>)> {
         let (generation, idle, acl) = {
-            let state = self.state.lock();
+            let state = self.state();
             (state.generation, state.in_flight == 0, state.known_acl())
         };
         let (attr, acl) = self.load(fd, acl)?;
-        let mut state = self.state.lock();
+        let mut state = self.state();
         if idle && state.in_flight == 0 && state.generation == generation {
             self.store(&mut state, attr, &acl);
         }
@@ -152,20 +172,20 @@ impl Attrs {
 
     /// The cached attributes and a mark of their generation, if they are valid.
     pub(super) fn peek(&self) -> Option<(Attr, u64)> {
-        let state = self.state.lock();
+        let state = self.state();
         state.valid.then_some((state.attr, state.generation))
     }
 
     /// Forgets the cached attributes: the kernel has changed them by itself.
     pub(super) fn invalidate(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         state.generation += 1;
         (state.valid, state.mode_valid) = (false, false);
     }
 
     /// Begins a change.
     pub(super) fn begin(&self) -> Mutation<'_> {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         state.mode_valid = false;
         self.begin_in(&mut state)
     }
@@ -173,7 +193,7 @@ impl Attrs {
     /// Begins a write of data, which leaves the mode as it is unless it says otherwise.
     #[inline]
     pub(super) fn begin_write(&self) -> Mutation<'_> {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         let mode = state.mode_valid.then_some(state.attr.mode);
         let mut write = self.begin_in(&mut state);
         write.mode = mode;
@@ -194,11 +214,17 @@ impl Attrs {
     fn store(&self, state: &mut State, attr: Attr, acl: &Option<Acl>) {
         state.attr = attr;
         state.acl.clone_from(acl);
-        (state.valid, state.mode_valid, state.acl_valid) = (self.keep, self.keep, self.keep);
+        state.keep();
     }
 }
 
 impl State {
+    /// Believes what is here, if the cache is on.
+    fn keep(&mut self) {
+        let on = self.epoch.is_on();
+        (self.valid, self.mode_valid, self.acl_valid) = (on, on, on);
+    }
+
     fn known_acl(&self) -> Option<Option<Acl>> {
         self.acl_valid.then(|| self.acl.clone())
     }
@@ -207,7 +233,7 @@ impl State {
 impl Mutation<'_> {
     /// Says that this change may change the access list. To be said before it does.
     pub(super) fn changes_acl(&mut self) {
-        self.attrs.state.lock().acl_valid = false;
+        self.attrs.state().acl_valid = false;
     }
 
     /// The attributes as this change found them: cached where no other change can have come
@@ -216,10 +242,10 @@ impl Mutation<'_> {
         if let Some(known) = self.known {
             return Ok(known);
         }
-        let acl = self.attrs.state.lock().known_acl();
+        let acl = self.attrs.state().known_acl();
         let (attr, _) = self.attrs.load(fd, acl)?;
         if self.alone {
-            let state = self.attrs.state.lock();
+            let state = self.attrs.state();
             if state.generation == self.generation {
                 self.known = Some(attr);
             }
@@ -239,12 +265,12 @@ impl Mutation<'_> {
     /// Ends a write that left the mode as it was, without a look at the attributes.
     #[inline]
     pub(super) fn end_blind(mut self) {
-        let mut state = self.attrs.state.lock();
+        let mut state = self.attrs.state();
         self.ended = true;
         if let Some(known) =
             self.known.filter(|_| self.alone && state.generation == self.generation)
         {
-            (state.attr, state.mode_valid) = (known, self.attrs.keep);
+            (state.attr, state.mode_valid) = (known, state.epoch.is_on());
         }
         state.in_flight -= 1;
         state.generation += 1;
@@ -252,9 +278,9 @@ impl Mutation<'_> {
 
     /// Ends the change: reads the attributes and keeps them if this change was alone.
     pub(super) fn end(mut self, fd: impl AsFd) -> FsResult<Change> {
-        let acl = self.attrs.state.lock().known_acl();
+        let acl = self.attrs.state().known_acl();
         let (attr, acl) = self.attrs.load(fd, acl)?;
-        let mut state = self.attrs.state.lock();
+        let mut state = self.attrs.state();
         self.ended = true;
         let undisturbed = self.alone && state.generation == self.generation;
         state.in_flight -= 1;
@@ -271,7 +297,7 @@ impl Mutation<'_> {
 impl Drop for Mutation<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            let mut state = self.attrs.state.lock();
+            let mut state = self.attrs.state();
             state.in_flight -= 1;
             state.generation += 1;
         }
@@ -364,7 +390,7 @@ mod tests {
 
     fn of_an_open_file() -> (std::fs::File, Attrs) {
         let file = tempfile::tempfile().unwrap();
-        let attrs = Attrs::new((stat(&file).unwrap(), None), Lists::None, true);
+        let attrs = Attrs::new((stat(&file).unwrap(), None), Lists::None, &CacheSwitch::new(true));
         attrs.validate();
         (file, attrs)
     }

@@ -15,6 +15,12 @@ impl StoreControl for LocalStore {
         self.0.usage.set_quota(bytes);
     }
 
+    fn set_metadata_cache(&self, on: bool) {
+        if self.0.switch.set(on) {
+            self.0.names.release_all();
+        }
+    }
+
     fn usage(&self) -> Usage {
         let usage = &self.0.usage;
         Usage {

@@ -217,7 +217,7 @@ fn hold_made(
     // The ACL inherited from the directory.
     let lists = Lists::of(attr.kind, Reach::Full);
     let first = (attr, lists.read(&fd, AclKind::Access)?);
-    let attrs = Attrs::new(first, lists, volume.cache_metadata);
+    let attrs = Attrs::new(first, lists, &volume.switch);
     // Somebody may have found it by its name and written to it already, or removed it.
     let untouched = attr.size == 0 && attr.nlink == names;
     let shape = if untouched { Shape::EMPTY } else { Shape::UNKNOWN };

@@ -10,6 +10,7 @@ use super::acl::own_path;
 use super::commit::Extent;
 use super::folded::Folded;
 use super::inode::{Inode, Reach};
+use super::switch::Epoch;
 use super::volume::{Step, Stop, Volume, Waiting};
 use crate::creds::as_root;
 use crate::details_format::{BYTES_MAX, Kept, NAME};
@@ -27,9 +28,17 @@ use weir_core::{
 #[derive(Debug, Default)]
 pub(super) struct Extras {
     /// The details. Locked while they are read from the kernel or changed there.
-    own: Mutex<Option<Own>>,
+    own: Mutex<Option<Known>>,
     /// A directory's names without regard to case.
     pub(super) folded: OnceLock<Arc<Folded>>,
+}
+
+/// Details that are kept in memory.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The epoch of the cache in which they were read or set.
+    epoch: Epoch,
+    own: Own,
 }
 
 /// The details that the attributes and the count of changes don't tell.
@@ -117,34 +126,40 @@ impl Inode {
 }
 
 /// The details of an object whose lock the caller holds.
-fn own(volume: &Volume, inode: &Inode, lock: &mut Guard<'_, Option<Own>>) -> FsResult<Own> {
-    if let Some(own) = **lock {
-        return Ok(own);
+fn own(volume: &Volume, inode: &Inode, lock: &mut Guard<'_, Option<Known>>) -> FsResult<Own> {
+    if let Some(known) = **lock {
+        return Ok(known.own);
     }
+    let epoch = volume.switch.epoch();
     let natural = Own::natural(inode.fd(), &inode.attr()?)?;
     let plain = !has_attributes(inode.kind) || inode.plain.load(Relaxed);
     let own =
         if plain { natural } else { natural.with(read(inode.fd(), inode.reach, inode.fileid)?) };
-    if volume.cache_metadata {
-        **lock = Some(own);
-    }
+    **lock = epoch.is_on().then_some(Known { epoch, own });
     Ok(own)
 }
 
-fn lock(inode: &Inode, waiting: Waiting) -> Step<Guard<'_, Option<Own>>> {
+/// Takes the lock of an object's details. What belongs to an earlier epoch of the cache is
+/// forgotten.
+fn lock<'a>(volume: &Volume, inode: &'a Inode, waiting: Waiting) -> Step<Guard<'a, Option<Known>>> {
     let extras = inode.extras();
-    if let Some(lock) = extras.own.try_lock() {
-        return Ok(lock);
-    }
-    waiting.or_stop()?;
-    Ok(extras.own.lock())
+    let mut lock = match extras.own.try_lock() {
+        Some(lock) => lock,
+        None => {
+            waiting.or_stop()?;
+            extras.own.lock()
+        }
+    };
+    let epoch = volume.switch.epoch();
+    *lock = lock.filter(|known| known.epoch == epoch);
+    Ok(lock)
 }
 
 impl Volume {
     /// Attributes and details of an object. May wait for the disk where nobody has asked before and
     /// the object was not made just now.
     pub(super) fn details_of(&self, inode: &Inode, waiting: Waiting) -> Step<(Attr, Details)> {
-        let mut lock = lock(inode, waiting)?;
+        let mut lock = lock(self, inode, waiting)?;
         if lock.is_none() && has_attributes(inode.kind) && !inode.plain.load(Relaxed) {
             waiting.or_stop()?;
         }
@@ -210,7 +225,7 @@ fn set_details(
     if !inode.may_change(&attr, cred)? {
         return Err(FsError::AccessDenied.into());
     }
-    let mut lock = lock(inode, waiting)?;
+    let mut lock = lock(volume, inode, waiting)?;
     if lock.is_none() && !inode.plain.load(Relaxed) {
         waiting.or_stop()?;
     }
@@ -224,9 +239,8 @@ fn set_details(
         // Whatever comes of it, the kernel is asked next time.
         *lock = None;
         write(inode, wanted.beside(natural))?;
-        if volume.cache_metadata {
-            *lock = Some(wanted);
-        }
+        let epoch = volume.switch.epoch();
+        *lock = epoch.is_on().then_some(Known { epoch, own: wanted });
         inode.end(mutation)?;
     }
     drop(lock);

@@ -46,6 +46,11 @@ impl LocalStore {
             let attr = inode.attr()?;
             return Ok((inode, attr));
         }
+        if !self.0.switch.is_on()
+            && let Some(found) = self.0.look_up_at_once(dir, name)
+        {
+            return found;
+        }
         Box::pin(self.lookup_in_kernel(dir, name)).await
     }
 
@@ -73,6 +78,21 @@ impl LocalStore {
 }
 
 impl Volume {
+    /// The object of a name that the kernel has in memory, asked on the worker; `None` if the
+    /// answer may have to wait, or the object is not held open yet. Without the cache of names this
+    /// is the way that the cache takes with it: through no other thread.
+    fn look_up_at_once(&self, dir: &Inode, name: Name<'_>) -> Option<FsResult<(Arc<Inode>, Attr)>> {
+        if name.is_dot_dot() || dir.is_gone() {
+            return None;
+        }
+        let key = match self.key_in_memory(dir.fd(), name.as_bytes())? {
+            Ok(key) => key,
+            Err(error) => return Some(Err(error)),
+        };
+        let inode = self.table.get(&key).filter(|inode| !inode.is_gone())?;
+        Some(inode.attr().map(|attr| (inode, attr)))
+    }
+
     /// Takes the lock under which a directory's entries change.
     pub(super) fn lock_names<'a>(&self, dir: &'a Inode, waiting: Waiting) -> Step<Guard<'a, u64>> {
         dir.need_directory()?;

@@ -9,6 +9,7 @@ use super::names::Names;
 use super::open::new_inode;
 use super::record::{self, Record, State};
 use super::shape::Shape;
+use super::switch::CacheSwitch;
 use super::table::Table;
 use super::uncommitted::Crowd;
 use super::units::Unit;
@@ -159,7 +160,8 @@ impl LocalStore {
         let recorded = Record::read(&meta);
         let descriptors = options.descriptors.account();
         let crowd = Crowd::new(objects_max, &options.descriptors);
-        let root = root_inode((root, descriptors.need()), key, &stat, options, &crowd)
+        let switch = CacheSwitch::new(options.metadata_cache);
+        let root = root_inode((root, descriptors.need()), key, &stat, &switch, &crowd)
             .map(Arc::new)
             .map_err(|error| at.cause("read its root", std::io::Error::other(error)))?;
         let usage = Usage::new(options.quota_bytes, Arc::clone(&root), recorded, Arc::clone(&lane));
@@ -169,11 +171,11 @@ impl LocalStore {
             root,
             device: stat.st_dev,
             mount,
-            names: Names::new(objects_max * NAMES_PER_OBJECT, options.metadata_cache),
+            names: Names::new(objects_max * NAMES_PER_OBJECT, Arc::clone(&switch)),
             kept: (by_handle != Ok(true)).then(|| Box::new(Kept::new(objects_max, &descriptors))),
             index_memory: options.pool.index_memory(),
             descriptors,
-            cache_metadata: options.metadata_cache,
+            switch,
             usage,
             crowd,
             lane,
@@ -204,12 +206,12 @@ fn root_inode(
     fd: (OwnedFd, Share),
     key: weir_core::ObjectKey,
     stat: &rustix::fs::Stat,
-    options: &Options,
+    switch: &Arc<CacheSwitch>,
     crowd: &Arc<Crowd>,
 ) -> FsResult<Inode> {
     let attr = attr_of(stat)?;
     let lists = Lists::of(attr.kind, Reach::Full);
-    let attrs = Attrs::new((attr, None), lists, options.metadata_cache);
+    let attrs = Attrs::new((attr, None), lists, switch);
     Ok(new_inode(fd, Reach::Full, key, &attr, attrs, Shape::UNKNOWN, crowd))
 }
 

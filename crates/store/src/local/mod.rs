@@ -33,6 +33,7 @@ mod rename;
 mod set_attr;
 mod shape;
 mod sparse;
+mod switch;
 mod table;
 mod turns;
 mod uncommitted;
@@ -80,7 +81,8 @@ pub struct Options {
     pub quota_bytes: u64,
     /// When changes of names and attributes are answered.
     pub namespace_durability: Durability,
-    /// Keep names and attributes in memory. Off, every question goes to the kernel.
+    /// Keep names and attributes in memory, until
+    /// [switched](crate::StoreControl::set_metadata_cache). Off, every question goes to the kernel.
     pub metadata_cache: bool,
     /// Objects that are held open beyond those in use; at least 16.
     pub cached_objects_max: usize,

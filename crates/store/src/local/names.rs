@@ -8,6 +8,7 @@
 //! Every change that comes here goes on to the directory's index of folded names, if it has one.
 
 use super::inode::Inode;
+use super::switch::CacheSwitch;
 use crate::sync::{Arc, Guard, OnceLock, Weak};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, UnitWeighter};
@@ -21,7 +22,7 @@ const SHARDS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Names {
     names_max: usize,
-    on: bool,
+    switch: Arc<CacheSwitch>,
     /// Made for the first name: most volumes of a server with thousands are idle.
     cache: OnceLock<Cache<Entry, Weak<Inode>>>,
 }
@@ -45,15 +46,15 @@ impl Equivalent<Entry> for Borrowed<'_> {
 }
 
 impl Names {
-    /// A cache of `names_max` names, or none at all.
-    pub(super) fn new(names_max: usize, on: bool) -> Self {
-        Self { names_max, on, cache: OnceLock::new() }
+    /// A cache of `names_max` names, which is used while the `switch` is on.
+    pub(super) fn new(names_max: usize, switch: Arc<CacheSwitch>) -> Self {
+        Self { names_max, switch, cache: OnceLock::new() }
     }
 
     /// The object, if the name is known and the object still open.
     #[inline]
     pub(super) fn get(&self, directory: &Inode, name: Name<'_>) -> Option<Arc<Inode>> {
-        let cache = self.cache.get()?;
+        let cache = self.cache.get().filter(|_| self.switch.is_on())?;
         let entry = Borrowed { directory: directory.serial, name: name.as_bytes() };
         cache.get(&entry)?.upgrade().filter(|inode| !inode.is_gone())
     }
@@ -70,14 +71,18 @@ impl Names {
 
     /// Keeps a name, while the directory's lock is held.
     pub(super) fn set(&self, directory: &Inode, name: Name<'_>, inode: &Arc<Inode>) {
-        if self.on {
+        if self.switch.is_on() {
             let entry = Entry { directory: directory.serial, name: name.as_bytes().into() };
             let cache = self.cache.get_or_init(|| cache(self.names_max));
             cache.insert(entry, Arc::downgrade(inode));
+        } else {
+            // The entry from before the cache was switched off may be another object.
+            self.drop_entry(directory, name);
         }
     }
 
-    /// Forgets all names of an idle volume. Lookups under way keep theirs.
+    /// Forgets all names, of an idle volume or one whose cache is switched. Lookups under way keep
+    /// theirs.
     pub(super) fn release_all(&self) {
         if let Some(cache) = self.cache.get() {
             cache.clear();
@@ -88,6 +93,10 @@ impl Names {
     pub(super) fn forget(&self, directory: &Inode, name: Name<'_>, lock: &mut Guard<'_, u64>) {
         **lock += 1;
         directory.note_folded(name, false, **lock);
+        self.drop_entry(directory, name);
+    }
+
+    fn drop_entry(&self, directory: &Inode, name: Name<'_>) {
         if let Some(cache) = self.cache.get() {
             cache.remove(&Borrowed { directory: directory.serial, name: name.as_bytes() });
         }

@@ -51,6 +51,24 @@ impl Volume {
         self.identify(fd)
     }
 
+    /// The key of the object called `name` in `dir`, if the kernel has the name in memory and
+    /// needs no disk for it.
+    pub(super) fn key_in_memory(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> Option<FsResult<ObjectKey>> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fenced = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let resolve = fenced | ResolveFlags::CACHED;
+        match openat2(dir, name, flags, Mode::empty(), resolve) {
+            Ok(fd) => Some(self.identify(fd).map(|found| found.key)),
+            Err(Errno::NOENT) => Some(Err(FsError::NotFound)),
+            // Not in memory (EAGAIN), a kernel before 5.12 (EINVAL), or what the other way tells.
+            Err(_) => None,
+        }
+    }
+
     /// The directory above `dir`, which is not the volume's root.
     pub(super) fn open_parent(&self, dir: &Inode) -> FsResult<Arc<Inode>> {
         if dir.is_gone() {
@@ -137,7 +155,7 @@ impl Volume {
         let (fd, reach) = self.reopen(fd, attr.kind)?;
         let lists = Lists::of(attr.kind, reach);
         let first = (attr, lists.read(&fd, AclKind::Access)?);
-        let attrs = Attrs::new(first, lists, self.cache_metadata);
+        let attrs = Attrs::new(first, lists, &self.switch);
         let inode = new_inode((fd, share), reach, key, &attr, attrs, Shape::UNKNOWN, &self.crowd);
         Ok(self.hold(inode, mark))
     }

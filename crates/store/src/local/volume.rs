@@ -6,6 +6,7 @@ use super::calls::Calls;
 use super::inode::Inode;
 use super::kept::Kept;
 use super::names::Names;
+use super::switch::CacheSwitch;
 use super::table::Table;
 use super::uncommitted::Crowd;
 use super::units::Unit;
@@ -36,7 +37,8 @@ pub(super) struct Volume {
     pub(super) index_memory: Arc<IndexMemory>,
     /// Where the kernel doesn't let us open by handle: objects kept open by path.
     pub(super) kept: Option<Box<Kept>>,
-    pub(super) cache_metadata: bool,
+    /// Whether names and attributes are kept in memory.
+    pub(super) switch: Arc<CacheSwitch>,
     pub(super) usage: Arc<Usage>,
     pub(super) crowd: Arc<Crowd>,
     pub(super) lane: Arc<Lane>,

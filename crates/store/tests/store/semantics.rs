@@ -468,6 +468,35 @@ fn without_the_metadata_cache_changes_behind_the_back_are_seen() {
 }
 
 #[test]
+fn the_metadata_cache_is_switched_while_the_volume_is_used() {
+    everywhere(|bed| {
+        let root = bed.root();
+        let file = bed.create(&root, b"f", 0o644, &ROOT).unwrap();
+        let other = bed.create(&root, b"other", 0o644, &ROOT).unwrap();
+        let _cached = (bed.attr(&file), bed.lookup(&root, b"f").unwrap());
+        bed.store.set_metadata_cache(false);
+        // Off, the kernel is asked: changes behind the back are seen, also of what was cached.
+        std::fs::write(bed.path().join("f"), b"behind").unwrap();
+        assert_eq!(bed.attr(&file).size, 6);
+        std::fs::rename(bed.path().join("f"), bed.path().join("g")).unwrap();
+        assert_eq!(bed.lookup(&root, b"f").err(), Some(FsError::NotFound));
+        assert_eq!(bed.lookup(&root, b"g").unwrap().key(), file.key());
+        // Changes through the store are as they are with it.
+        bed.remove(&root, b"other").unwrap();
+        assert_eq!(bed.lookup(&root, b"other").err(), Some(FsError::NotFound));
+        drop(other);
+        std::fs::write(bed.path().join("g"), b"again behind").unwrap();
+        bed.store.set_metadata_cache(true);
+        // On again, nothing from before is believed.
+        assert_eq!(bed.attr(&file).size, 12);
+        assert_eq!(bed.lookup(&root, b"f").err(), Some(FsError::NotFound));
+        assert_eq!(bed.lookup(&root, b"g").unwrap().key(), file.key());
+        bed.write(&file, 0, &[7; 100]).unwrap();
+        assert_eq!(bed.attr(&file).size, 100);
+    });
+}
+
+#[test]
 fn a_newer_format_is_refused_and_the_usage_survives_a_clean_stop() {
     everywhere(|bed| {
         let file = bed.create(&bed.root(), b"f", 0o644, &ROOT).unwrap();

@@ -26,6 +26,7 @@ mod reach;
 mod report;
 mod serve;
 mod share;
+mod size;
 mod smb;
 mod terms;
 mod token;
@@ -193,6 +194,7 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Show the measured capacity of file systems, and how much of it contracts commit
     Capacity,
+    Size(Box<size::SizeArgs>),
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -224,6 +226,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Catalog(command) => catalog::run(&global, &command),
         Command::Calibrate(args) => connect::with_client(&global, calibrate::run(&global, &args)),
         Command::Capacity => connect::with_client(&global, calibration::capacity(&global)),
+        Command::Size(args) => connect::with_client(&global, size::run(&global, &args)),
         Command::Token(command) => connect::with_client(&global, token::run(&global, &command)),
         Command::Audit(args) => connect::with_client(&global, audit::run(&global, &args)),
         Command::Bench(args) => bench::run(&global, &args),

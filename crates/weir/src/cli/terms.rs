@@ -1,6 +1,6 @@
 //! The options for the terms of a volume, common to `weir volume create` and `weir volume set`.
 
-use super::values::{self, Ceiling, Own};
+use super::values::{self, Ceiling, Own, OwnSwitch};
 use clap::Args;
 use weir_api::TermsChange;
 
@@ -30,6 +30,10 @@ pub(crate) struct TermsArgs {
     /// IOPS ceiling of each file for READs and WRITEs; at least 10, or none
     #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
     max_file_iops: Option<Ceiling>,
+    /// Cache names and attributes of the volume in the server's memory: on, off, or auto, the
+    /// default, for the configuration of the server. Takes effect for the next operation
+    #[arg(long, value_name = "on|off|auto", value_parser = values::own_switch)]
+    metadata_cache: Option<OwnSwitch>,
     /// Weight relative to the other volumes of a shared pool, 1 to 1000; by default 100
     #[arg(long)]
     weight: Option<u32>,
@@ -46,6 +50,7 @@ impl TermsArgs {
             max_iops: ceiling(self.max_iops),
             max_file_throughput_bytes_per_second: ceiling(self.max_file_throughput),
             max_file_iops: ceiling(self.max_file_iops),
+            metadata_cache: self.metadata_cache.map(|OwnSwitch(on)| on),
             weight: self.weight,
         }
     }

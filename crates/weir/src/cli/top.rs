@@ -8,15 +8,17 @@ use std::io::Read;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use weir_api::{Active, Activity, Client};
+use weir_api::{Active, Activity, Client, LoadKind};
 use weir_core::units::Rate;
 use weir_report::terminal::{self, Screen, Text};
 
 /// Show the activity of all volumes, refreshed every second
 ///
-/// Rates are averages over the last second; verdicts and latencies cover the last 10 s. The columns
-/// CONTRACT, STORE, NETWORK and PROCESSING show the shares of the latency. Volumes without requests
-/// in the last minute are omitted. In a terminal, press q to quit and s to sort by the next column.
+/// Rates are averages over the last second; verdicts and latencies cover the last 10 s, operations
+/// of all kinds (OPS) and the kind of the load the last 10 to 15 s. IOPS counts READs and WRITEs.
+/// The columns CONTRACT, STORE, NETWORK and PROCESSING show the shares of the latency. Volumes
+/// without requests in the last minute are omitted. In a terminal, press q to quit and s to sort by
+/// the next column.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -158,12 +160,15 @@ fn heading(activity: &Activity) -> String {
     )
 }
 
-const HEADER: [&str; 13] = [
+const HEADER: [&str; 17] = [
     "volume",
     "limit",
     "offered",
     "delivered",
     "iops",
+    "ops",
+    "clients",
+    "conns",
     "waiting",
     "verdict",
     "error",
@@ -172,6 +177,7 @@ const HEADER: [&str; 13] = [
     "store",
     "network",
     "processing",
+    "kind of load",
 ];
 
 fn rows(activity: Activity, sort: Sort) -> Vec<Vec<String>> {
@@ -193,7 +199,8 @@ fn rows(activity: Activity, sort: Sort) -> Vec<Vec<String>> {
 }
 
 fn row(active: &Active) -> Vec<String> {
-    let Active { volume, second, window, waiting, .. } = active;
+    let Active { volume, second, window, waiting, clients, connections, kinds, .. } = active;
+    let operations_per_second = active.operations_per_second;
     let split = &window.split;
     let part = |nanos| format!("{:.0} %", split.part(nanos) * 100.0);
     vec![
@@ -202,6 +209,9 @@ fn row(active: &Active) -> Vec<String> {
         format!("{:.2}", Rate(second.offered_bytes_per_second)),
         format!("{:.2}", Rate(second.delivered_bytes_per_second)),
         format!("{:.0}", second.delivered_iops),
+        format!("{operations_per_second:.0}"),
+        clients.to_string(),
+        connections.to_string(),
         waiting.to_string(),
         verdict(window),
         window.error.map_or_else(|| "–".to_owned(), error_text),
@@ -210,7 +220,13 @@ fn row(active: &Active) -> Vec<String> {
         part(split.store_nanos),
         part(split.network_nanos),
         part(split.processing_nanos),
+        kinds_text(kinds),
     ]
+}
+
+fn kinds_text(kinds: &[LoadKind]) -> String {
+    let words: Vec<_> = kinds.iter().map(|kind| kind.word()).collect();
+    if words.is_empty() { "–".to_owned() } else { words.join(", ") }
 }
 
 #[cfg(test)]
@@ -230,6 +246,10 @@ mod tests {
             },
             window: Window { error, split, waited: iops / 100.0, ..Window::default() },
             waiting: 3,
+            clients: 2,
+            connections: 8,
+            operations_per_second: 2.0 * iops,
+            kinds: vec![LoadKind::OneFile, LoadKind::SmallRequests],
         }
     }
 
@@ -252,6 +272,16 @@ mod tests {
         assert_eq!(order(Sort::Error), "bca");
         assert_eq!(order(Sort::Name), "abc");
         assert!(heading(&activity).contains("3 of 4 volumes active, 60 B/s, 9 requests wait"));
+    }
+
+    #[test]
+    fn the_load_is_shown_beside_the_contract() {
+        let volumes = vec![active("a", 10, 30.0, None, 5)];
+        let row = rows(Activity { at: 0, served: 1, volumes }, Sort::Name).remove(0);
+        assert_eq!(row.len(), HEADER.len());
+        assert_eq!(row[5..8], ["60", "2", "8"]);
+        assert_eq!(row[16], "one-file, small-requests");
+        assert_eq!(kinds_text(&[]), "–");
     }
 
     #[test]

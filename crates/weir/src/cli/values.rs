@@ -46,6 +46,20 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
+/// `on`, `off`, or `auto`.
+pub(crate) fn own_switch(text: &str) -> Result<OwnSwitch, String> {
+    match text {
+        "auto" => Ok(OwnSwitch(None)),
+        _ => {
+            switch(text).map(|on| OwnSwitch(Some(on))).map_err(|error| format!("{error} nor auto"))
+        }
+    }
+}
+
+/// A switch of a volume; `None` for the configuration of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnSwitch(pub(crate) Option<bool>);
+
 /// A rate, such as `48MiB/s`, in bytes per second.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
     parse_rate(text).map_err(|error| error.to_string())
@@ -100,6 +114,11 @@ mod tests {
         assert_eq!(ceiling_iops("none"), Ok(Ceiling(None)));
         assert_eq!(ceiling_iops("1600"), Ok(Ceiling(Some(1600))));
         assert_eq!((own_iops("auto"), own_iops("16")), (Ok(Own(None)), Ok(Own(Some(16)))));
+        assert_eq!(
+            (own_switch("off"), own_switch("auto")),
+            (Ok(OwnSwitch(Some(false))), Ok(OwnSwitch(None)))
+        );
+        assert!(own_switch("no").unwrap_err().contains("auto"));
         assert!(ceiling_iops("16k").unwrap_err().contains("such as 1600"));
         assert!(ceiling_rate("10").unwrap_err().contains("no unit"));
     }

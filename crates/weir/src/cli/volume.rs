@@ -343,6 +343,8 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     let mut fields = vec![("name", volume.name), ("pool", volume.pool)];
     fields.extend(over_nfs.then_some(("export", volume.export_path)));
     fields.extend([("quota", Bytes(volume.quota_bytes).to_string()), ("limit", limit)]);
+    let ceiling = volume.level_ceiling_bytes_per_second;
+    fields.extend(ceiling.map(|most| ("ceiling of the level", Rate(most).to_string())));
     fields.extend(terms(&volume.terms));
     fields.extend(shared(&volume.sharing));
     fields.extend(volume.top.as_ref().map(|top| ("top directory", ownership::described(top))));
@@ -403,6 +405,7 @@ fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
         ("most throughput", rate(terms.max_throughput_bytes_per_second)),
         ("most operations", iops(terms.max_iops)),
         ("ceiling per file", (!file.is_empty()).then(|| file.join(", "))),
+        ("metadata cache", terms.metadata_cache.map(|on| if on { "on" } else { "off" }.to_owned())),
     ];
     fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

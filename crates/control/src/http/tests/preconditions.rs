@@ -37,7 +37,7 @@ async fn lists_come_in_pages_that_changes_do_not_upset() {
     assert_eq!(names(pages.next().await.unwrap().unwrap()), ["a", "d"]);
     assert_eq!(names(pages.next().await.unwrap().unwrap()), ["c", "e"]);
     assert!(pages.next().await.unwrap().is_none());
-    let own = NewLevel { name: "own".into(), bytes_per_second_per_tib: 8 << 20 };
+    let own = own_level(8);
     client.create_level(&own, Dry::No).await.unwrap();
     let mut levels = client.level_pages().of(3);
     assert_eq!(levels.next().await.unwrap().unwrap().len(), 3);
@@ -141,9 +141,9 @@ async fn a_change_for_another_state_is_refused() {
     client.if_match(&next).add_export("v", &rule, Dry::No).await.unwrap();
     assert_ne!(client.volume("v").await.unwrap().etag, next, "rules are a part of the volume");
     // A level's state is one too, and what isn't there is said to be so.
-    let own = NewLevel { name: "own".into(), bytes_per_second_per_tib: 8 << 20 };
+    let own = own_level(8);
     let level = client.create_level(&own, Dry::No).await.unwrap().item.unwrap();
-    let faster = LevelChange { bytes_per_second_per_tib: 9 << 20 };
+    let faster = LevelChange { bytes_per_second_per_tib: Some(9 << 20), ..LevelChange::default() };
     client.if_match(&level.etag).change_level("own", &faster, Dry::No).await.unwrap();
     let late = client.if_match(&level.etag);
     assert_eq!(refusal(late.change_level("own", &faster, Dry::No).await).0, 412);
@@ -185,7 +185,7 @@ async fn a_request_that_is_sent_again_makes_nothing_twice_also_after_a_restart()
     // Under the same name another request is none of these.
     let (status, _, other) = send(&running, line, named, &json(&small("other"))).await;
     assert!(status == 422 && other.contains("idempotency_key_reused"), "{other}");
-    let level = json(&NewLevel { name: "own".into(), bytes_per_second_per_tib: 8 << 20 });
+    let level = json(&own_level(8));
     let (status, _, other) = send(&running, "POST /v1/levels", named, &level).await;
     assert!(status == 422 && other.contains("idempotency_key_reused"), "{other}");
     // A refused request may be sent again when what was in the way is gone.
@@ -212,7 +212,7 @@ async fn a_request_that_is_sent_again_makes_nothing_twice_also_after_a_restart()
 async fn what_was_made_before_a_crash_is_shown_as_it_is_and_what_was_taken_back_is_made_anew() {
     let directory = Running::with_volume(Qos::Auto).await.stop().await;
     let line = "POST /v1/levels";
-    let body = json(&NewLevel { name: "own".into(), bytes_per_second_per_tib: 8 << 20 });
+    let body = json(&own_level(8));
     let named = "idempotency-key: one\r\n";
     let running = Running::start_in(directory).await;
     assert_eq!(send(&running, line, named, &body).await.0, 200);

@@ -19,11 +19,17 @@ fn limits() -> Limits {
     Limits::of(BytesPerSecond(LIMIT))
 }
 
+/// Counters with which every operation is part of the course.
+fn seen(reading: Reading) -> VolumeReading {
+    let (id, entitled, answered) = (weir_core::VolumeId(1), limits().into(), reading.requests);
+    VolumeReading { id, entitled, reading, answered }
+}
+
 impl World {
     fn new() -> Self {
         let due = Cost { bytes: LIMIT, operations: 0 };
         let first = Reading { at: Mono(SECOND), due, ..Reading::default() };
-        let (watched, reading) = (Watched::new(&first, limits().into()), Reading::default());
+        let (watched, reading) = (Watched::new(&seen(first)), Reading::default());
         Self { watched, reading, now: START, looks: 0, minutes: Vec::new() }
     }
 
@@ -35,7 +41,7 @@ impl World {
             change(&mut self.reading);
             (self.now, self.looks) = (self.now + 1, self.looks + 1);
             let look = Look { number: self.looks, before: self.now - 1, now: self.now };
-            self.minutes.extend(self.watched.look(&self.reading, look));
+            self.minutes.extend(self.watched.look(&seen(self.reading), look));
         }
     }
 }

@@ -358,6 +358,9 @@ impl LocalStore {
         let (memory, lane) = (&self.0.index_memory, &self.0.lane);
         let new = || Folded::new(Arc::clone(memory), Arc::clone(lane));
         let folded = dir.extras().folded.get_or_init(new);
+        if !self.0.switch.is_on() {
+            folded.invalidate();
+        }
         for round in 0..ROUNDS_MAX {
             let answer = match folded.matches(name.as_bytes()) {
                 Answer::WouldWait => {
@@ -373,7 +376,7 @@ impl LocalStore {
                     found => return told(name, found),
                 }
                 let too_large = matches!(answer, Answer::Unknown { too_large: true });
-                if too_large || round >= BUILDS_MAX || !self.0.cache_metadata {
+                if too_large || round >= BUILDS_MAX || !self.0.switch.is_on() {
                     break;
                 }
                 self.build(dir, folded).await?;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use weir_api::{Cause, Client, Report, SignedReport, Verdict, Why, Window};
+use weir_api::{Cause, Client, Load, Report, SignedReport, Verdict, Why, Window};
 use weir_core::units::Rate;
 use weir_core::units::{latency, parse_time};
 use weir_report::percent;
@@ -238,5 +238,37 @@ pub(crate) async fn why(client: &Client, output: Output, name: &str) -> Result<(
     print::lines(advice.iter().map(|advice| format!("→ {advice}")))?;
     print::line("")?;
     let rows = [("last 10 s", window), ("last minute", minute), ("last hour", hour)];
-    windows(rows.map(|(name, window)| (name.to_owned(), window)))
+    windows(rows.map(|(name, window)| (name.to_owned(), window)))?;
+    why.load.as_ref().filter(|load| !load.operations.is_empty()).map_or(Ok(()), show_load)
+}
+
+/// The operations and the clients of a load, in two tables.
+fn show_load(load: &Load) -> Result<()> {
+    let rate = |per_second: f64| format!("{per_second:.1}");
+    print::line("")?;
+    print::table(
+        &["operation", "protocol", "per second", "errors per second"],
+        load.operations.iter().map(|one| {
+            let (operation, protocol) = (one.operation.clone(), one.protocol.clone());
+            vec![operation, protocol, rate(one.per_second), rate(one.errors_per_second)]
+        }),
+    )?;
+    print::line("")?;
+    print::table(
+        &["client", "protocol", "connections", "operations per second", "throughput"],
+        load.clients.iter().map(|one| {
+            vec![
+                one.address.clone(),
+                one.protocol.clone(),
+                one.connections.to_string(),
+                rate(one.operations_per_second),
+                format!("{:.2}", Rate(one.bytes_per_second)),
+            ]
+        }),
+    )?;
+    let listed = load.clients.len() as u64;
+    match load.clients_total.saturating_sub(listed) {
+        0 => Ok(()),
+        more => print::line(format_args!("and {more} more clients")),
+    }
 }

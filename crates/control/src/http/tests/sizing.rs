@@ -1,0 +1,96 @@
+//! Sizes to provision, as the API answers them.
+
+use super::*;
+use weir_api::{SizeChoice, SizingQuery};
+
+fn wanted(mib: u64) -> SizingQuery {
+    SizingQuery { throughput_bytes_per_second: Some(mib << 20), ..SizingQuery::default() }
+}
+
+fn found<'a>(choices: &'a [SizeChoice], qos: Qos, level: &str) -> &'a SizeChoice {
+    let level = (!level.is_empty()).then(|| level.to_owned());
+    choices.iter().find(|one| one.qos == qos && one.level == level).unwrap()
+}
+
+#[tokio::test]
+async fn a_rate_is_sized_in_every_model_and_at_every_level() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let client = &running.client;
+    let level = NewLevel { volume_ceiling_bytes_per_second: Some(1000 << 20), ..own_level(64) };
+    client.create_level(&level, Dry::No).await.unwrap();
+    let sizing = client.sizing(&wanted(4500)).await.unwrap();
+    // Three models at five levels, and four without one.
+    assert_eq!(sizing.choices.len(), 3 * 5 + 4);
+    assert_eq!((sizing.concurrency, sizing.window), (None, None));
+    let premium = found(&sizing.choices, Qos::Auto, "premium");
+    assert_eq!(premium.quota_bytes, Some(70 * TIB + 320 * GIB), "70.3125 TiB");
+    assert_eq!(premium.limit_bytes_per_second, 4500 << 20);
+    let own = found(&sizing.choices, Qos::Auto, "own");
+    assert_eq!((own.quota_bytes, own.limit_bytes_per_second), (None, 0));
+    assert!(own.unreachable.contains("limits each volume to 1000 MiB/s"), "{own:?}");
+    let custom = found(&sizing.choices, Qos::Custom, "");
+    assert_eq!(custom.pool_iops, Some(72_000));
+    let one = SizingQuery { level: Some("premium".into()), qos: Some(Qos::Manual), ..wanted(64) };
+    let one = client.sizing(&one).await.unwrap().choices;
+    assert_eq!((one.len(), one[0].pool_bytes), (1, Some(TIB)));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_quota_has_the_rate_of_each_level() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let query = SizingQuery { quota_bytes: Some(100 * GIB), ..SizingQuery::default() };
+    let choices = running.client.sizing(&query).await.unwrap().choices;
+    assert_eq!(found(&choices, Qos::Auto, "standard").limit_bytes_per_second, 1_638_400);
+    let v1 = found(&choices, Qos::ProvisionedV1, "");
+    assert_eq!((v1.limit_bytes_per_second, v1.base_iops), (110 << 20, Some(3100)));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn requests_in_flight_and_windows_are_for_the_wanted_rate() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let query = SizingQuery {
+        request_bytes: Some(64 << 10),
+        latency_nanos: Some(2_000_000),
+        round_trip_nanos: Some(10_000_000),
+        clients: Some(2),
+        ..wanted(1024)
+    };
+    let sizing = running.client.sizing(&query).await.unwrap();
+    let concurrency = sizing.concurrency.unwrap();
+    assert_eq!((concurrency.operations_per_second, concurrency.in_flight), (16_384, 33));
+    let depths: Vec<_> = concurrency.spreads.iter().map(|one| one.depth).collect();
+    assert_eq!(depths, [17, 5, 3, 2]);
+    assert!(concurrency.spreads.iter().all(|one| one.admitted));
+    let window = sizing.window.unwrap();
+    assert_eq!((window.connections, window.window_bytes), (2, 5_368_710));
+    assert_eq!(window.buffer_bytes, 2 * window.window_bytes);
+    let deep = SizingQuery { latency_nanos: Some(1_000_000_000), connections: Some(1), ..query };
+    let deep = running.client.sizing(&deep).await.unwrap().concurrency.unwrap();
+    assert_eq!((deep.spreads.len(), deep.spreads[0].admitted), (1, false));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn questions_without_an_answer_are_refused() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let client = &running.client;
+    let both = SizingQuery { quota_bytes: Some(GIB), ..wanted(1) };
+    let neither = SizingQuery::default();
+    let nothing = wanted(0);
+    let latency = Some(1_000_000);
+    let twice = SizingQuery { latency_nanos: latency, volume: Some("v".into()), ..wanted(1) };
+    let nobody = SizingQuery { clients: Some(0), latency_nanos: latency, ..wanted(1) };
+    for query in [both, neither, nothing, twice, nobody] {
+        let refused = refusal(client.sizing(&query).await);
+        assert_eq!((refused.0, refused.1.code.as_str()), (400, "bad_request"), "{query:?}");
+    }
+    let level = SizingQuery { level: Some("gold".into()), ..wanted(1) };
+    assert_eq!(refusal(client.sizing(&level).await).1.code, "no_such_level");
+    let volume = |name: &str| SizingQuery { volume: Some(name.into()), ..wanted(1) };
+    assert_eq!(refusal(client.sizing(&volume("gone")).await).1.code, "no_such_volume");
+    let idle = refusal(client.sizing(&volume("v")).await);
+    assert_eq!((idle.0, idle.1.code.as_str()), (409, "no_measurement"));
+    running.stop().await;
+}

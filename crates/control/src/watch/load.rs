@@ -1,0 +1,209 @@
+//! The load of a volume in the last seconds: its operations by name, its clients, and its kind.
+//! The rules of kinds are in [`weir_qos::load`]; the counts come from the data plane, which is
+//! asked again at the time of the question.
+
+use super::volume::Watched;
+use crate::limits::LOAD_CLIENTS_MAX;
+use crate::plane::{OperationCount, Plane, VolumeConnection, VolumeUses};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::IpAddr;
+use weir_api::{ClientLoad, Load, OperationRate};
+use weir_catalog::Volume;
+use weir_core::OpClass;
+use weir_qos::load::small_below;
+use weir_qos::{Cost, LoadFacts, LoadKind};
+
+/// Looks, of one second each, between two marks.
+const LOOKS: u64 = 5;
+/// Marks that are kept: the oldest is 10 to 15 s old.
+const MARKS: usize = 3;
+/// A second, in nanoseconds.
+const SECOND: f64 = 1e9;
+
+/// The uses of a volume at the last marks, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Marks(VecDeque<VolumeUses>);
+
+impl Marks {
+    /// Takes a mark, if it is time for one. A volume that is not active has none.
+    pub(super) fn look(
+        &mut self,
+        number: u64,
+        is_active: bool,
+        uses: impl FnOnce() -> Option<VolumeUses>,
+    ) {
+        if !is_active {
+            self.0 = VecDeque::new();
+            return;
+        }
+        if !self.0.is_empty() && !number.is_multiple_of(LOOKS) {
+            return;
+        }
+        self.0.extend(uses());
+        if self.0.len() > MARKS {
+            self.0.pop_front();
+        }
+    }
+}
+
+impl Watched {
+    /// The load since the oldest mark.
+    pub(super) fn load(&self, plane: &dyn Plane, volume: &Volume) -> Option<Load> {
+        let before = self.marks.0.front()?;
+        let now = plane.volume_uses(volume.id)?;
+        let course = self.recent(10);
+        let busy = [course.wait_nanos, course.store_nanos, course.network_nanos];
+        let busy = busy.into_iter().fold(course.processing_nanos, u64::saturating_add);
+        let in_flight = part(busy, course.nanos);
+        Some(load(before, &now, volume, in_flight))
+    }
+}
+
+/// The counts between two moments.
+struct Counted {
+    operations: Vec<OperationCount>,
+    connections: Vec<VolumeConnection>,
+    facts: LoadFacts,
+}
+
+impl Counted {
+    fn between(before: &VolumeUses, now: &VolumeUses) -> Self {
+        let counts = before.operations.iter().map(|one| ((one.protocol, one.operation), one));
+        let counts: BTreeMap<_, _> = counts.collect();
+        let operations = now.operations.iter().map(|one| {
+            let old = counts.get(&(one.protocol, one.operation));
+            OperationCount {
+                answered: grown(one.answered, old.map_or(0, |old| old.answered)),
+                failed: grown(one.failed, old.map_or(0, |old| old.failed)),
+                ..*one
+            }
+        });
+        let operations: Vec<_> = operations.filter(|one| one.answered > 0).collect();
+        let old: HashMap<_, _> =
+            before.connections.iter().map(|one| (one.connection, one)).collect();
+        let connections = now.connections.iter().map(|one| {
+            let old = old.get(&one.connection);
+            VolumeConnection {
+                operations: grown(one.operations, old.map_or(0, |old| old.operations)),
+                bytes: grown(one.bytes, old.map_or(0, |old| old.bytes)),
+                ..*one
+            }
+        });
+        let connections: Vec<_> = connections.collect();
+        let sum = |of: fn(OpClass) -> bool| {
+            let of = operations.iter().filter(|one| of(one.class));
+            of.map(|one| one.answered).sum()
+        };
+        let facts = LoadFacts {
+            nanos: now.at.0.saturating_sub(before.at.0),
+            data: Cost {
+                bytes: grown(now.bytes, before.bytes),
+                operations: sum(|class| matches!(class, OpClass::Read | OpClass::Write)),
+            },
+            commits: sum(|class| class == OpClass::Commit),
+            metadata: sum(|class| matches!(class, OpClass::Null | OpClass::Metadata)),
+            busiest_connection: connections.iter().map(|one| one.operations).max().unwrap_or(0),
+            file: now.file,
+        };
+        Self { operations, connections, facts }
+    }
+}
+
+/// The load of a volume between two moments, with so many requests in flight.
+fn load(before: &VolumeUses, now: &VolumeUses, volume: &Volume, in_flight: f64) -> Load {
+    let Counted { mut operations, connections, facts } = Counted::between(before, now);
+    operations.sort_by_key(|one| std::cmp::Reverse(one.answered));
+    let rate = |count: u64| part(count, facts.nanos) * SECOND;
+    let operations = operations.iter().map(|one| OperationRate {
+        protocol: one.protocol.to_owned(),
+        operation: one.operation.to_owned(),
+        per_second: rate(one.answered),
+        errors_per_second: rate(one.failed),
+    });
+    let clients = by_client(&connections);
+    let listed = clients.iter().take(LOAD_CLIENTS_MAX).map(|one| ClientLoad {
+        address: one.address.to_string(),
+        protocol: one.protocol.to_owned(),
+        connections: one.connections,
+        operations_per_second: rate(one.operations),
+        bytes_per_second: whole(rate(one.bytes)),
+    });
+    let all = facts.operations();
+    Load {
+        seconds: part(facts.nanos, 1_000_000_000),
+        kinds: facts.kinds(&volume.limits).into_iter().map(word).collect(),
+        operations_per_second: rate(all),
+        metadata_share: part(facts.metadata, all),
+        mean_request_bytes: facts.mean_bytes(),
+        small_below_bytes: small_below(&volume.limits),
+        in_flight,
+        busiest_connection_share: part(facts.busiest_connection, all).min(1.0),
+        one_file_share: part(facts.file.at_least, facts.file.of),
+        operations: operations.collect(),
+        clients_total: clients.len() as u64,
+        connections_total: connections.len() as u64,
+        clients: listed.collect(),
+    }
+}
+
+/// A client's use of a volume over one protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    pub(crate) address: IpAddr,
+    pub(crate) protocol: &'static str,
+    pub(crate) connections: u64,
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The clients that have these connections, those with the most operations first.
+pub(crate) fn by_client(connections: &[VolumeConnection]) -> Vec<Client> {
+    let mut clients: BTreeMap<_, Client> = BTreeMap::new();
+    for VolumeConnection { address, protocol, operations, bytes, .. } in connections {
+        let (address, protocol) = (*address, *protocol);
+        let client = clients.entry((address, protocol)).or_insert(Client {
+            address,
+            protocol,
+            connections: 0,
+            operations: 0,
+            bytes: 0,
+        });
+        client.connections += 1;
+        client.operations = client.operations.saturating_add(*operations);
+        client.bytes = client.bytes.saturating_add(*bytes);
+    }
+    let mut clients: Vec<_> = clients.into_values().collect();
+    clients.sort_by_key(|client| std::cmp::Reverse(client.operations));
+    clients
+}
+
+const fn word(kind: LoadKind) -> weir_api::LoadKind {
+    match kind {
+        LoadKind::MetadataHeavy => weir_api::LoadKind::MetadataHeavy,
+        LoadKind::OneConnection => weir_api::LoadKind::OneConnection,
+        LoadKind::OneFile => weir_api::LoadKind::OneFile,
+        LoadKind::SmallRequests => weir_api::LoadKind::SmallRequests,
+    }
+}
+
+/// The growth of a count. One that is lower began anew.
+const fn grown(now: u64, before: u64) -> u64 {
+    match now.checked_sub(before) {
+        Some(grown) => grown,
+        None => now,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a part is read to a few digits")]
+fn part(of: u64, all: u64) -> f64 {
+    of as f64 / all.max(1) as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rates are not negative"
+)]
+fn whole(rate: f64) -> u64 {
+    rate.round() as u64
+}

@@ -1,0 +1,302 @@
+//! Sizing: the size of a volume and its pool for a wanted rate, the rate of a size, the requests in
+//! flight for a rate by Little's law, and the TCP window for a round trip. Exact integer
+//! arithmetic, rounded up.
+//!
+//! Not here: the capacity of the disks, which is [`admission`](crate::admission)'s, and what is
+//! free in a pool that exists.
+
+use crate::burst;
+use crate::contract::{Bought, Demand, Floors, Level, Model, Pool, Qos};
+use crate::limits::Limits;
+use crate::rate::{BytesPerSecond, Iops};
+
+const SECOND: u128 = 1_000_000_000;
+
+/// The largest size that is searched: 2^57 bytes, 128 PiB.
+const SIZE_MAX: u64 = 1 << 57;
+
+/// The limits that a volume is to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Reads and writes together.
+    pub rate: BytesPerSecond,
+    /// Operations a second, if they matter. Models without a limit of them always have enough.
+    pub iops: Option<Iops>,
+}
+
+/// The figures to provision for the limits that were [`Wanted`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The least quota of the volume; `None` if the limits do not depend on it.
+    pub quota_bytes: Option<u64>,
+    /// The least size of the pool; `None` if it only has to hold the quotas.
+    pub pool_bytes: Option<u64>,
+    /// The figures that the pool purchases.
+    pub bought: Bought,
+    /// The figures that are assigned to the volume.
+    pub assigned: Bought,
+    /// The limits of the volume.
+    pub limits: Limits,
+}
+
+/// Why a model does not have the limits that were [`Wanted`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreachable {
+    /// The volume ceiling of the service level.
+    #[error("the level limits each volume to {0}, whatever its quota")]
+    Ceiling(BytesPerSecond),
+    /// The highest rate of the model.
+    #[error("the model has at most {0} for a volume")]
+    Rate(BytesPerSecond),
+    /// The most operations of the model.
+    #[error("the model has at most {0} for a volume")]
+    Iops(Iops),
+}
+
+/// The least that has to be provisioned in a pool of this model and level.
+///
+/// # Errors
+/// [`Unreachable`] with the most there is.
+pub fn size_for(
+    qos: Qos,
+    level: Level,
+    wanted: Wanted,
+    floors: Floors,
+) -> Result<Size, Unreachable> {
+    let Wanted { rate, iops } = wanted;
+    let model = Model::new(qos, level, Bought::default());
+    if let Some(most) = model.volume_ceiling().rate.filter(|most| rate > *most) {
+        return Err(Unreachable::Ceiling(most));
+    }
+    let plain = Size {
+        quota_bytes: None,
+        pool_bytes: None,
+        bought: Bought::default(),
+        assigned: Bought::default(),
+        limits: Limits::of(rate),
+    };
+    let assigned = Bought { rate: Some(rate), iops: None };
+    match qos {
+        Qos::Auto => {
+            let quota = level.size_for(rate);
+            let limits = Limits::of(level.rate_for(quota)).under(level.ceiling());
+            Ok(Size { quota_bytes: Some(quota), pool_bytes: Some(quota), limits, ..plain })
+        }
+        Qos::Manual => Ok(Size { pool_bytes: Some(level.size_for(rate)), assigned, ..plain }),
+        Qos::Shared => Ok(Size { pool_bytes: Some(level.size_for(rate)), assigned, ..plain }),
+        Qos::Flexible => {
+            let bought = rate.max(Model::FLEXIBLE_RATE_MIN);
+            let beyond = (rate > Model::FLEXIBLE_RATE_MIN).then_some(bought);
+            let pool_bytes = beyond.map(|rate| Model::FLEXIBLE_PER_TIB_MAX.size_for(rate));
+            Ok(Size {
+                pool_bytes,
+                bought: Bought { rate: Some(bought), iops: None },
+                assigned,
+                ..plain
+            })
+        }
+        Qos::Custom => custom(wanted, floors, plain),
+        Qos::ProvisionedV1 => provisioned_v1(wanted, plain),
+        Qos::ProvisionedV2 => {
+            most(rate, *burst::V2_RATE.end(), iops, *burst::V2_IOPS.end())?;
+            let rate = rate.max(*burst::V2_RATE.start());
+            let iops = iops.unwrap_or_default().max(*burst::V2_IOPS.start());
+            let assigned = Bought { rate: Some(rate), iops: Some(iops) };
+            Ok(Size { assigned, limits: burst::v2(rate, iops), ..plain })
+        }
+    }
+}
+
+fn custom(wanted: Wanted, floors: Floors, plain: Size) -> Result<Size, Unreachable> {
+    most(wanted.rate, Model::CUSTOM_RATE_MAX, wanted.iops, Model::CUSTOM_IOPS_MAX)?;
+    let iops = wanted.iops.unwrap_or_else(|| Model::iops_with(wanted.rate));
+    let bought =
+        Bought { rate: Some(wanted.rate.max(floors.rate)), iops: Some(iops.max(floors.iops)) };
+    let assigned = Bought { rate: Some(wanted.rate), iops: Some(iops) };
+    let limits = Limits { iops: Some(iops), ..Limits::of(wanted.rate) };
+    Ok(Size { bought, assigned, limits, ..plain })
+}
+
+/// The base and not the burst is what a volume has for good, so it must be enough.
+fn provisioned_v1(wanted: Wanted, plain: Size) -> Result<Size, Unreachable> {
+    let largest = burst::v1(SIZE_MAX).rate;
+    most(wanted.rate, largest, wanted.iops, burst::IOPS_MAX)?;
+    let is_enough = |bytes: u64| {
+        let limits = burst::v1(bytes);
+        let base = limits.burst.map(|burst| burst.base);
+        limits.rate >= wanted.rate && base >= wanted.iops
+    };
+    // Both grow with the size.
+    let (mut low, mut high) = (1, SIZE_MAX);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_enough(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(Size { quota_bytes: Some(low), pool_bytes: Some(low), limits: burst::v1(low), ..plain })
+}
+
+fn most(
+    rate: BytesPerSecond,
+    rate_most: BytesPerSecond,
+    iops: Option<Iops>,
+    iops_most: Iops,
+) -> Result<(), Unreachable> {
+    if rate > rate_most {
+        return Err(Unreachable::Rate(rate_most));
+    }
+    match iops {
+        Some(iops) if iops > iops_most => Err(Unreachable::Iops(iops_most)),
+        _ => Ok(()),
+    }
+}
+
+/// The limits of a volume of this quota that has a pool of the same size to itself, and all that
+/// such a pool may have.
+#[must_use]
+pub fn limits_of(qos: Qos, level: Level, bytes: u64) -> Limits {
+    let flexible = Model::FLEXIBLE_PER_TIB_MAX.rate_for(bytes).max(Model::FLEXIBLE_RATE_MIN);
+    let (rate, iops) = match qos {
+        Qos::Flexible => (Some(flexible), None),
+        Qos::Custom => (Some(Model::CUSTOM_RATE_MAX), Some(Model::CUSTOM_IOPS_MAX)),
+        Qos::Manual => (Some(level.rate_for(bytes)), None),
+        Qos::Auto | Qos::Shared | Qos::ProvisionedV1 | Qos::ProvisionedV2 => (None, None),
+    };
+    let model = Model::new(qos, level, Bought { rate, iops });
+    Pool { size_bytes: bytes, model }.limits(Demand { quota_bytes: bytes, rate, iops })
+}
+
+/// Operations a second that move `rate` in requests of `request_bytes` each.
+#[must_use]
+pub fn operations_for(rate: BytesPerSecond, request_bytes: u64) -> Iops {
+    Iops(rate.0.div_ceil(request_bytes.max(1)))
+}
+
+/// Requests that must be in flight so that `operations` a second are answered, each of them in
+/// `latency_nanos` (Little's law). At least one.
+#[must_use]
+pub fn in_flight(operations: Iops, latency_nanos: u64) -> u64 {
+    let product = u128::from(operations.0) * u128::from(latency_nanos);
+    narrow(product.div_ceil(SECOND)).max(1)
+}
+
+/// The depth of each connection with which `clients`, of so many `connections` each, have
+/// `outstanding` requests in flight.
+#[must_use]
+pub fn depth(outstanding: u64, clients: u64, connections: u64) -> u64 {
+    outstanding.div_ceil(clients.saturating_mul(connections).max(1))
+}
+
+/// Bytes that are under way on a connection that carries `rate` over a round trip of `nanos`: the
+/// bandwidth–delay product, which the TCP window must have.
+#[must_use]
+pub fn window(rate: BytesPerSecond, nanos: u64) -> u64 {
+    narrow((u128::from(rate.0) * u128::from(nanos)).div_ceil(SECOND))
+}
+
+fn narrow(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GIB: u64 = 1 << 30;
+    const TIB: u64 = 1 << 40;
+
+    fn mib(rate: u64) -> BytesPerSecond {
+        BytesPerSecond::from_mib(rate)
+    }
+
+    fn size(qos: Qos, rate: u64, iops: Option<u64>) -> Result<Size, Unreachable> {
+        let wanted = Wanted { rate: mib(rate), iops: iops.map(Iops) };
+        size_for(qos, Level::PREMIUM, wanted, Floors::default())
+    }
+
+    #[test]
+    fn the_published_example_of_sizing_is_met() {
+        // 4,500 MiB/s at premium: 70.3125 TiB.
+        let found = size(Qos::Auto, 4500, None).unwrap();
+        assert_eq!(found.quota_bytes, Some(70 * TIB + 320 * GIB));
+        assert_eq!(found.limits, Limits::of(mib(4500)));
+        assert_eq!(limits_of(Qos::Auto, Level::PREMIUM, 70 * TIB + 320 * GIB).rate, mib(4500));
+        let manual = size(Qos::Manual, 4500, None).unwrap();
+        assert_eq!((manual.quota_bytes, manual.pool_bytes), (None, found.quota_bytes));
+        assert_eq!(manual.assigned.rate, Some(mib(4500)));
+    }
+
+    #[test]
+    fn what_pools_purchase_is_within_their_bounds() {
+        let flexible = size(Qos::Flexible, 640, None).unwrap();
+        assert_eq!((flexible.bought.rate, flexible.pool_bytes), (Some(mib(640)), Some(TIB)));
+        let little = size(Qos::Flexible, 20, None).unwrap();
+        assert_eq!((little.bought.rate, little.pool_bytes), (Some(mib(128)), None));
+        let custom = size(Qos::Custom, 20, None).unwrap();
+        assert_eq!(custom.bought, Bought { rate: Some(mib(64)), iops: Some(Iops(1024)) });
+        assert_eq!(custom.limits.iops, Some(Iops(320)));
+        assert_eq!(size(Qos::Custom, 5121, None), Err(Unreachable::Rate(mib(5120))));
+        let iops = Err(Unreachable::Iops(Iops(160_000)));
+        assert_eq!(size(Qos::Custom, 20, Some(160_001)), iops);
+        let v2 = size(Qos::ProvisionedV2, 20, Some(25_000)).unwrap();
+        assert_eq!(v2.assigned, Bought { rate: Some(mib(100)), iops: Some(Iops(25_000)) });
+        assert_eq!(size(Qos::ProvisionedV2, 10_341, None), Err(Unreachable::Rate(mib(10_340))));
+    }
+
+    #[test]
+    fn provisioned_v1_has_the_rate_and_the_base_operations() {
+        // 1,024 GiB: 203 MiB/s, as 41 + 62 are reached at the same byte.
+        let found = size(Qos::ProvisionedV1, 203, None).unwrap();
+        assert!(found.quota_bytes.unwrap() <= 1024 * GIB);
+        assert_eq!(found.limits.rate, mib(203));
+        let found = size(Qos::ProvisionedV1, 100, Some(4024)).unwrap();
+        assert_eq!(found.quota_bytes, Some(1024 * GIB), "for the operations");
+    }
+
+    #[test]
+    fn a_ceiling_of_the_level_is_never_exceeded_by_more_quota() {
+        let level = Level::PREMIUM.with_volume_ceiling(Some(mib(1000)));
+        let wanted = |rate| Wanted { rate: mib(rate), iops: None };
+        for qos in [Qos::Auto, Qos::Manual, Qos::Shared] {
+            assert!(size_for(qos, level, wanted(1000), Floors::default()).is_ok());
+            let refused = size_for(qos, level, wanted(1001), Floors::default());
+            assert_eq!(refused, Err(Unreachable::Ceiling(mib(1000))));
+            assert_eq!(limits_of(qos, level, 100 * TIB).rate, mib(1000));
+        }
+        assert!(size_for(Qos::Custom, level, wanted(1001), Floors::default()).is_ok());
+    }
+
+    #[test]
+    fn requests_in_flight_follow_littles_law() {
+        // The published rows of an enforced contract: 1,280 outstanding.
+        assert_eq!(in_flight(Iops(2_053), 614_000_000), 1_261);
+        assert_eq!(operations_for(mib(16), 8 << 10), Iops(2_048));
+        assert_eq!(in_flight(Iops(0), 5), 1);
+        assert_eq!((depth(1_280, 1, 1), depth(1_280, 4, 8), depth(1, 4, 8)), (1_280, 40, 1));
+        // 1 GiB/s over 10 ms.
+        assert_eq!(window(mib(1024), 10_000_000), 10_737_419);
+        assert_eq!(window(BytesPerSecond(u64::MAX), u64::MAX), u64::MAX);
+    }
+
+    proptest! {
+        /// A size that is found is enough, and a byte less is not.
+        #[test]
+        fn sizes_are_least(rate in 1_u64..20_000, iops in prop::option::of(1_u64..102_400)) {
+            for qos in [Qos::Auto, Qos::ProvisionedV1] {
+                let found = size(qos, rate, iops).unwrap();
+                let enough = |bytes| {
+                    let limits = limits_of(qos, Level::PREMIUM, bytes);
+                    let base = limits.burst.map(|burst| burst.base.0);
+                    limits.rate >= mib(rate) && (base.is_none() || base >= iops)
+                };
+                let quota = found.quota_bytes.unwrap();
+                prop_assert!(enough(quota));
+                prop_assert!(quota == 1 || !enough(quota - 1));
+            }
+        }
+    }
+}

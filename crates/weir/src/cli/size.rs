@@ -1,0 +1,208 @@
+//! `weir size`: what to provision for a wanted rate, the other way round, and what clients need to
+//! use it. The server computes; this prints.
+
+use super::{Global, Output, connect, print, values};
+use anyhow::Result;
+use clap::Args;
+use std::time::Duration;
+use weir_api::{Concurrency, Qos, SizeChoice, Sizing, SizingQuery, TcpWindow};
+use weir_core::units::{Bytes, Rate, latency, parse_time};
+
+/// Show what to provision for a wanted throughput, or the throughput of a quota
+///
+/// For each contract model and service level: the least quota and pool, and the throughput and IOPS
+/// to set. With a latency, also the number of requests in flight by Little's law (operations per
+/// second × latency), and how to spread them over clients, connections and queue depth. With a
+/// round trip, also the TCP window of each connection and the kernel settings for it. Nothing is
+/// changed.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir size --throughput 4500MiB/s
+  weir size --throughput 4500MiB/s --level premium
+  weir size --quota 100GiB
+  weir size --throughput 400MiB/s --bs 64KiB --latency 2ms --clients 4
+  weir size --throughput 400MiB/s --measured-on home
+  weir size --throughput 1GiB/s --round-trip 10ms --connections 8")]
+pub(crate) struct SizeArgs {
+    /// Wanted throughput, reads and writes together, such as 400MiB/s
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    #[arg(required_unless_present_any = ["iops", "quota"], conflicts_with = "quota")]
+    throughput: Option<u64>,
+    /// Wanted IOPS
+    #[arg(long, value_name = "COUNT", value_parser = values::iops, conflicts_with = "quota")]
+    iops: Option<u64>,
+    /// Ask for the throughput of this quota instead
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    quota: Option<u64>,
+    /// Contract model [default: all]
+    #[arg(long)]
+    qos: Option<Qos>,
+    /// Service level [default: all]
+    #[arg(long)]
+    level: Option<String>,
+    /// Size of each READ and WRITE [default: that of the measured volume, or 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    bs: Option<u64>,
+    /// Latency of a request as the client measures it, without the wait for the contract
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "measured_on")]
+    latency: Option<Duration>,
+    /// Volume with a load: use the mean latency of its requests in the server, without the wait for
+    /// the contract, plus --round-trip
+    #[arg(long, value_name = "VOLUME")]
+    measured_on: Option<String>,
+    /// Round trip between client and server, as `ping` shows it
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    round_trip: Option<Duration>,
+    /// Number of clients [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    clients: Option<u64>,
+    /// Connections of each client [default: 1, 4, 8 and 16 are compared]
+    #[arg(long, value_name = "COUNT")]
+    connections: Option<u64>,
+}
+
+/// Asks the server, and prints its answer.
+pub(crate) async fn run(global: &Global, args: &SizeArgs) -> Result<()> {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let query = SizingQuery {
+        throughput_bytes_per_second: args.throughput,
+        iops: args.iops,
+        quota_bytes: args.quota,
+        qos: args.qos,
+        level: args.level.clone(),
+        request_bytes: args.bs,
+        latency_nanos: args.latency.map(nanos),
+        volume: args.measured_on.clone(),
+        round_trip_nanos: args.round_trip.map(nanos),
+        clients: args.clients,
+        connections: args.connections,
+    };
+    let sizing = connect::client(global)?.sizing(&query).await?;
+    if global.output == Output::Json {
+        return print::json(&sizing);
+    }
+    show(&sizing)
+}
+
+fn show(Sizing { choices, concurrency, window }: &Sizing) -> Result<()> {
+    let header =
+        ["model", "level", "quota", "pool", "pool buys", "set for the volume", "limit", "remark"];
+    print::table(&header, choices.iter().map(row))?;
+    if let Some(concurrency) = concurrency {
+        print::line("")?;
+        show_concurrency(concurrency)?;
+    }
+    if let Some(window) = window {
+        print::line("")?;
+        print::lines(window_lines(window))?;
+    }
+    Ok(())
+}
+
+fn row(choice: &SizeChoice) -> Vec<String> {
+    let reachable = choice.unreachable.is_empty();
+    let size = |bytes: Option<u64>| match bytes {
+        Some(bytes) => Bytes(bytes).at_least(),
+        None if reachable => "any".to_owned(),
+        None => "–".to_owned(),
+    };
+    let figures = |rate: Option<u64>, iops: Option<u64>| {
+        let rate = rate.map(|rate| Rate(rate).at_least());
+        let iops = iops.map(|iops| format!("{iops} IOPS"));
+        let given: Vec<_> = rate.into_iter().chain(iops).collect();
+        if given.is_empty() { "–".to_owned() } else { given.join(", ") }
+    };
+    let limit = if reachable {
+        print::limit(choice.limit_bytes_per_second, choice.limit_iops, choice.base_iops)
+    } else {
+        "–".to_owned()
+    };
+    vec![
+        choice.qos.to_string(),
+        choice.level.clone().unwrap_or_else(|| "–".to_owned()),
+        size(choice.quota_bytes),
+        size(choice.pool_bytes),
+        figures(choice.pool_throughput_bytes_per_second, choice.pool_iops),
+        figures(choice.volume_throughput_bytes_per_second, choice.volume_iops),
+        limit,
+        choice.unreachable.clone(),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn time(nanos: u64) -> String {
+    latency(nanos as f64 / 1e6)
+}
+
+fn show_concurrency(of: &Concurrency) -> Result<()> {
+    print::line(format_args!(
+        "{} operations/s of {}, each of which takes {}, need {} requests in flight:",
+        of.operations_per_second,
+        Bytes(of.request_bytes),
+        time(of.latency_nanos),
+        of.in_flight,
+    ))?;
+    let row = |spread: &weir_api::Spread| {
+        let remark = if spread.admitted { "" } else { "more than the server reads ahead" };
+        let numbers = [spread.clients, spread.connections, spread.depth];
+        let numbers = numbers.into_iter().map(|number| number.to_string());
+        numbers.chain([remark.to_owned()]).collect()
+    };
+    let header = ["clients", "connections each", "depth of each connection", "remark"];
+    print::table(&header, of.spreads.iter().map(row))
+}
+
+fn window_lines(window: &TcpWindow) -> Vec<String> {
+    let buffer = window.buffer_bytes;
+    let connections = match window.connections {
+        1 => "1 connection".to_owned(),
+        more => format!("{more} connections"),
+    };
+    let mut lines = vec![format!(
+        "A round trip of {} over {connections} needs a TCP window of {} each, and buffers of {}:",
+        time(window.round_trip_nanos),
+        Bytes(window.window_bytes).at_least(),
+        Bytes(buffer).at_least(),
+    )];
+    let ends = [
+        ("rmem", "client (READs)", None),
+        ("wmem", "client (WRITEs)", None),
+        ("wmem", "server (READs)", window.server_send_max_bytes),
+        ("rmem", "server (WRITEs)", window.server_receive_max_bytes),
+    ];
+    for (which, end, present) in ends {
+        let first = if which == "rmem" { "4096 131072" } else { "4096 16384" };
+        let setting = format!("sysctl -w net.ipv4.tcp_{which}='{first} {buffer}'");
+        lines.push(match present {
+            Some(present) if present >= buffer => {
+                format!("  {end}: enough, net.ipv4.tcp_{which} has {}", Bytes(present))
+            }
+            Some(present) => format!("  {end}: {setting}   (now {})", Bytes(present)),
+            None => format!("  {end}: {setting}   (if the third number is smaller now)"),
+        });
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_buffers_that_are_too_small_have_to_be_set() {
+        let window = TcpWindow {
+            round_trip_nanos: 10_000_000,
+            connections: 1,
+            window_bytes: 4 << 20,
+            buffer_bytes: 8 << 20,
+            server_receive_max_bytes: Some(6 << 20),
+            server_send_max_bytes: Some(16 << 20),
+        };
+        let lines = window_lines(&window);
+        assert!(lines[0].contains("TCP window of 4 MiB"), "{lines:?}");
+        let set = "sysctl -w net.ipv4.tcp_rmem='4096 131072 8388608'";
+        assert!(lines[1].contains(set) && lines[4].contains(set), "{lines:?}");
+        assert!(lines[3].contains("enough") && lines[4].contains("now 6 MiB"), "{lines:?}");
+    }
+}
