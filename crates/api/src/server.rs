@@ -20,6 +20,9 @@ pub struct ServerInfo {
     pub locks: bool,
     /// Generation of the catalogue; it increases with every change.
     pub generation: u64,
+    /// Memory of the server's machine, bytes; absent if it is unknown.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     /// Public key for signed reports, 64 hexadecimal digits.
     #[serde(default)]
     pub report_key: String,

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::tls::Tls;
-use super::{Control, ControlState};
+use super::{Control, ControlState, machine};
 use crate::metrics;
 use axum::Json;
 use axum::extract::State;
@@ -19,6 +19,7 @@ pub(super) async fn server(State(state): State<ControlState>) -> Json<ServerInfo
         smb: state.0.listens.smb.iter().map(ToString::to_string).collect(),
         locks: state.0.plane.totals().locks.served,
         generation: state.0.catalog.snapshot().generation,
+        memory_bytes: machine::memory(),
         report_key: state
             .0
             .signer

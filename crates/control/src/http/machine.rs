@@ -34,7 +34,8 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-fn memory() -> Option<u64> {
+/// Bytes of memory.
+pub(super) fn memory() -> Option<u64> {
     let kibibytes = field("/proc/meminfo", "MemTotal")?;
     kibibytes.split(' ').next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
