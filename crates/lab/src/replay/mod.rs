@@ -15,10 +15,12 @@ use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 use weir_bench::cluster::this_machine;
+use weir_bench::compare::pairs::judge;
 use weir_bench::pages;
 use weir_bench::results::{Results, StepResult, Summary, TestResult};
-use weir_bench::suite::Plan;
-use weir_bench::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
+use weir_bench::suite::{
+    CacheOptions, Event, Local, Options as SuiteOptions, Plan, Suite, TargetPlace, chance_seed,
+};
 use weir_core::units::parse_bytes;
 use weir_load::control::Control;
 use weir_report::terminal;
@@ -234,6 +236,7 @@ impl Side {
                 server_is_here: true,
                 ..CacheOptions::default()
             },
+            seed: chance_seed(),
             ..SuiteOptions::default()
         }
     }
@@ -267,6 +270,7 @@ impl Side {
                 None => self.results.tests.push(test),
             }
         }
+        self.results.pairs = judge(&[&self.results]).pairs;
     }
 }
 
