@@ -182,7 +182,7 @@ mod tests {
     fn what_a_target_has_not_is_not_searched_for() {
         let refused = |line: &str| {
             let args = parse(line).unwrap();
-            run(&args, Format::Table, &Control::new()).unwrap_err().to_string()
+            run(&args, Format::Table, &Control::new(), &|| None).unwrap_err().to_string()
         };
         assert!(refused("/mnt --scaling connections").contains("a path has no connections"));
         assert!(refused("/mnt --knee --ops 5").contains("--time"));
