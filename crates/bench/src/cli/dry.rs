@@ -35,7 +35,7 @@ pub(super) fn text(scenarios: &[Scenario], options: &Options) -> Text {
     text
 }
 
-/// What is written and read beside the load, and about how long that takes.
+/// The data written and read beside the load, and about how long that takes.
 fn passes(plan: &Plan) -> String {
     let parts = [
         (plan.layout_bytes, "are written to lay them out"),

@@ -29,8 +29,8 @@ pub struct MethodArgs {
     /// Measure the CPU time of this server process on this machine.
     #[arg(long, value_name = "PID", help_heading = "Method")]
     pub server_pid: Option<u32>,
-    /// A setting of the server, for the record (metadata-cache=off); pairs of the catalogue that are
-    /// about a setting compare results by it.
+    /// A setting of the server, for the record (metadata-cache=off); pairs of the catalogue that
+    /// are about a setting compare results by it.
     #[arg(long, value_name = "NAME=VALUE", value_parser = super::values::setting,
           help_heading = "Method")]
     pub setting: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What the API of a Weir server says about the server.
+//! A Weir server, as its API describes it.
 
 use std::net::SocketAddr;
 use weir_load::target::Target;

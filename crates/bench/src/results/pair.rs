@@ -29,8 +29,8 @@ pub struct PairResult {
     pub published_ratio: PublishedRatio,
     /// The verdict on the measured ratio against the published one.
     pub verdict: PairVerdict,
-    /// Differences of the loads beside the figure, a sentence each: what the pair is about, and what
-    /// else was not the same.
+    /// Differences of the loads beside the figure, a sentence each: what the pair is about, and
+    /// what else was not the same.
     pub differences: Vec<String>,
     /// Doubts about either side, a sentence each.
     pub remarks: Vec<String>,
@@ -54,12 +54,12 @@ pub struct PairSide {
     pub repeats: u32,
 }
 
-/// What a measured ratio shows against a published one.
+/// The verdict on a measured ratio against a published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairVerdict {
-    /// The interval reaches into the published range, and does not contain 1 (no effect) unless that
-    /// range does.
+    /// The interval reaches into the published range, and does not contain 1 (no effect) unless
+    /// that range does.
     AsPublished,
     /// The same way, but more than published.
     Stronger,

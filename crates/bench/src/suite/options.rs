@@ -79,8 +79,8 @@ pub struct CacheOptions {
 }
 
 impl CacheOptions {
-    /// What empties the caches of the server between laying out and the load, in words; nothing if
-    /// nothing does.
+    /// The ways in which the server's caches are emptied between laying out and the load, in words;
+    /// none if nothing empties them.
     #[must_use]
     pub fn emptied_by(&self) -> Vec<String> {
         let dropped = (self.drop && self.server_is_here)

@@ -165,9 +165,9 @@ impl SuiteState {
         Ok(())
     }
 
-    /// The seed of a load in the repeat of this number: repeats of the same blocks in the same order
-    /// would measure caches. Where caches are excluded, steps don't visit the blocks of those before
-    /// them in the same order either (fio's `randrepeat=0`).
+    /// The seed of a load in the repeat of this number: repeats of the same blocks in the same
+    /// order would measure caches. Where caches are excluded, steps don't visit the blocks of those
+    /// before them in the same order either (fio's `randrepeat=0`).
     fn seed_of(&self, step: &Step, own: u64, repeat: u32) -> u64 {
         let repeat = u64::from(repeat - 1);
         if step.cache != Cache::Excluded {

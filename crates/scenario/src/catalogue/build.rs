@@ -35,8 +35,8 @@ pub(super) fn data(base: &Workload, pattern: Pattern, read_percent: u8) -> Workl
     Workload { operation: Operation::Data { pattern, read_percent }, ..base.clone() }
 }
 
-/// `base` as fio applies it, reading so many of a hundred: a sequential mix (`rw=rw`) has a position
-/// of the reads and one of the writes in each file.
+/// `base` as fio applies it, reading so many of a hundred: a sequential mix (`rw=rw`) has a
+/// position of the reads and one of the writes in each file.
 pub(super) fn by_fio(base: &Workload, pattern: Pattern, read_percent: u8) -> Workload {
     if pattern != Pattern::Sequential || !(1..100).contains(&read_percent) {
         return data(base, pattern, read_percent);

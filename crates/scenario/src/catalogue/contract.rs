@@ -14,7 +14,7 @@ struct Row {
     name: &'static str,
     /// Kind of quality of service, and the volume's quota.
     volume: &'static str,
-    /// What the volume's limit follows from.
+    /// The rule that the volume's limit follows from.
     rule: &'static str,
     /// The limit, in MiB/s.
     limit_mibps: f64,

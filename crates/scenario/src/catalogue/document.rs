@@ -1,5 +1,5 @@
-//! The page of the catalogue, `docs/bench-catalogue.md`: a text with the tables that follow from the
-//! catalogue itself.
+//! The page of the catalogue, `docs/bench-catalogue.md`: a text with the tables that follow from
+//! the catalogue itself.
 
 use super::audit::{End, PAGES};
 use super::pairs::{Pick, Side, pairs};
@@ -7,7 +7,7 @@ use super::{Entry, all, scenario};
 use crate::scenario::Published;
 use std::fmt::Write;
 
-const TEXT: &str = include_str!("document.md");
+const TEXT: &str = include_str!("document.txt");
 
 /// The page, in Markdown.
 #[must_use]

@@ -1,5 +1,5 @@
-//! Pairs of steps whose *ratio* was published: with caches and without, with one connection and with
-//! several, with the server's metadata cache off and on.
+//! Pairs of steps whose *ratio* was published: with caches and without, with one connection and
+//! with several, with the server's metadata cache off and on.
 //!
 //! A pair is data. Ratios of measured figures, and the verdict on them, are the suite's work.
 
@@ -72,7 +72,7 @@ pub struct PublishedRatio {
     pub high: Option<f64>,
 }
 
-/// What an "about" allows, as part of the base.
+/// The tolerance of an "about", as part of the base.
 const ABOUT: f64 = 0.03;
 
 const ANF: &str = "ANF Ultra, 100 TiB, six D32s_v5";
@@ -237,85 +237,44 @@ fn nconnect() -> Vec<Pair> {
     rows.into_iter().flat_map(each).collect()
 }
 
-/// One channel, or connection, and four.
+/// One channel, or connection, and four: the highest throughput of many files, and single steps.
 fn channels(suffix: &str) -> Vec<Pair> {
-    let row = |kind: &str, name: &str, title: &str, sides: [&str; 2], words: &str, range: Range| {
-        let test = format!("azure-multichannel-{kind}{suffix}");
-        let (one, four) = ("1 connection", "4 connections");
-        let sides = match sides {
-            [first, second] if kind == "many-files" => {
-                (best(one, &test, first), best(four, &test, second))
-            }
-            [first, second] => (step(one, &test, first), step(four, &test, second)),
-        };
+    let (one, four) = ("1 connection", "4 connections");
+    let row = |name: &str, title: &str, sides: (Side, Side), words: &str, range: Range| {
         let name = format!("azure-channels-{name}{suffix}");
         let title = format!("{title}: four connections against one");
         pair((&name, &title), sides, Compared::Throughput, published(AZURE, words, range))
     };
+    let highest = |what: &str, words: &str, range: Range| {
+        let test = format!("azure-multichannel-many-files{suffix}");
+        let side = |label: &str| best(label, &test, &format!("{what}, {label}"));
+        let title = format!("Highest {what} of many files");
+        row(what, &title, (side(one), side(four)), words, range)
+    };
+    let at = |kind: &str, what: &str, kib: u32| {
+        let test = format!("azure-multichannel-{kind}{suffix}");
+        let side = |label: &str, count: u32| step(label, &test, &format!("{what}-{count}-{kib}k"));
+        (side(one, 1), side(four, 4))
+    };
+    let file = |what: &str, kib: u32, (words, range): (&str, Range)| {
+        let (name, title) =
+            (format!("file-{what}-{kib}k"), format!("{kib} KiB {what} of one file"));
+        row(&name, &title, at("one-file", what, kib), words, range)
+    };
+    let thread = |what: &str, (words, range): (&str, Range)| {
+        let title = format!("64 KiB reads of {} by one thread", what.replace('-', " "));
+        row(&format!("thread-{what}"), &title, at("one-thread", what, 64), words, range)
+    };
     let (gain, loss) = (("a gain", over(1.0)), ("about -10 %", about(0.9)));
-    let highest = |what: &str| [format!("{what}, 1 connection"), format!("{what}, 4 connections")];
-    let (reads, writes) = (highest("reads"), highest("writes"));
-    let (reads, writes) = (reads.each_ref(), writes.each_ref());
-    let (reads, writes) = (reads.map(String::as_str), writes.map(String::as_str));
-    let (many, file, thread) = ("many-files", "one-file", "one-thread");
     vec![
-        row(many, "reads", "Highest reads of many files", reads, "2 to 3 times", between(2.0, 3.0)),
-        row(
-            many,
-            "writes",
-            "Highest writes of many files",
-            writes,
-            "3 to 4 times",
-            between(3.0, 4.0),
-        ),
-        row(
-            file,
-            "file-reads-4k",
-            "4 KiB reads of one file",
-            ["reads-1-4k", "reads-4-4k"],
-            loss.0,
-            loss.1,
-        ),
-        row(
-            file,
-            "file-reads-64k",
-            "64 KiB reads of one file",
-            ["reads-1-64k", "reads-4-64k"],
-            gain.0,
-            gain.1,
-        ),
-        row(
-            file,
-            "file-writes-4k",
-            "4 KiB writes of one file",
-            ["writes-1-4k", "writes-4-4k"],
-            loss.0,
-            loss.1,
-        ),
-        row(
-            file,
-            "file-writes-64k",
-            "64 KiB writes of one file",
-            ["writes-1-64k", "writes-4-64k"],
-            gain.0,
-            gain.1,
-        ),
-        row(
-            thread,
-            "thread-one-file",
-            "64 KiB reads of one file by one thread",
-            ["one-file-1-64k", "one-file-4-64k"],
-            loss.0,
-            loss.1,
-        ),
-        row(
-            thread,
-            "thread-ten-files",
-            "64 KiB reads of ten files by one thread",
-            ["ten-files-1-64k", "ten-files-4-64k"],
-            "a small gain",
-            over(1.0),
-        ),
+        highest("reads", "2 to 3 times", between(2.0, 3.0)),
+        highest("writes", "3 to 4 times", between(3.0, 4.0)),
+        file("reads", 4, loss),
+        file("reads", 64, gain),
+        file("writes", 4, loss),
+        file("writes", 64, gain),
+        thread("one-file", loss),
+        thread("ten-files", ("a small gain", over(1.0))),
     ]
 }
 

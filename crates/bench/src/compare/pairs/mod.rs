@@ -20,9 +20,9 @@ use weir_scenario::catalogue::pairs::{Compared, Pair, Pick, Side, pairs};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Judged {
-    /// Those whose sides were both measured.
+    /// The pairs whose sides were both measured.
     pub pairs: Vec<PairResult>,
-    /// The others.
+    /// The other pairs, by the reason.
     pub open_pairs: Vec<OpenPairs>,
 }
 

@@ -24,14 +24,12 @@ const RATIO_MAX: f64 = 6.0;
 /// The table of pairs; `narrow` leaves out what a terminal has no room for.
 pub(crate) fn table(pairs: &[PairResult], narrow: bool) -> Table {
     let mut columns = vec![Column::words("pair")];
-    if !narrow {
-        columns.extend(["base", "other"].map(Column::mixed));
-    }
     columns.extend(["ratio", "interval"].map(Column::figures));
+    columns.extend(["published", "verdict"].map(Column::words));
     if !narrow {
         columns.push(Column::figures("confidence"));
+        columns.extend(["base", "other"].map(Column::mixed));
     }
-    columns.extend(["published", "verdict"].map(Column::words));
     Table { columns, rows: pairs.iter().map(|pair| row(pair, pairs, narrow)).collect() }
 }
 
@@ -48,28 +46,27 @@ fn name(pair: &PairResult, all: &[PairResult]) -> String {
 }
 
 fn row(pair: &PairResult, all: &[PairResult], narrow: bool) -> Vec<Cell> {
-    let mut cells = vec![Cell::from(name(pair, all))];
-    if !narrow {
-        for side in [&pair.base, &pair.other] {
-            let value = shown(pair.figure, side.value.median);
-            cells.push(format!("{}: {value}", side.label).into());
-        }
-    }
-    cells.push(format!("{} ×", factor(pair.ratio)).into());
-    let sure = pair.confidence > 0.0;
-    let dash = || Cell::new("–", Tone::Muted);
-    cells.push(if sure { interval(pair).into() } else { dash() });
-    if !narrow {
-        let percent = (pair.confidence * 100.0).floor();
-        cells.push(if sure { format!("{percent:.0} %").into() } else { dash() });
-    }
-    cells.push(pair.published_ratio.words.as_str().into());
+    let sure = |text: String| {
+        if pair.confidence > 0.0 { Cell::from(text) } else { Cell::new("–", Tone::Muted) }
+    };
     let tone = match pair.verdict {
         PairVerdict::AsPublished => Tone::Good,
         PairVerdict::Opposite => Tone::Bad,
         _ => Tone::Muted,
     };
-    cells.push(Cell::new(pair.verdict.words(), tone));
+    let mut cells = vec![
+        Cell::from(name(pair, all)),
+        format!("{} ×", factor(pair.ratio)).into(),
+        sure(interval(pair)),
+        pair.published_ratio.words.as_str().into(),
+        Cell::new(pair.verdict.words(), tone),
+    ];
+    if !narrow {
+        cells.push(sure(format!("{:.0} %", (pair.confidence * 100.0).floor())));
+        cells.extend([&pair.base, &pair.other].map(|side| {
+            Cell::from(format!("{}: {}", side.label, shown(pair.figure, side.value.median)))
+        }));
+    }
     cells
 }
 

@@ -7,7 +7,7 @@ use weir_scenario::catalogue::pairs::PublishedRatio;
 /// No effect at all.
 const NONE: f64 = 1.0;
 
-/// What the interval of `ratio` shows against the published range.
+/// The verdict on the interval of `ratio` against the published range.
 pub(super) fn of(ratio: &Ratio, published: &PublishedRatio) -> PairVerdict {
     if ratio.confidence <= 0.0 {
         return PairVerdict::FewRuns;
