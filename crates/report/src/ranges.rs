@@ -3,7 +3,11 @@
 use super::svg::{Anchor, Canvas, Scale, Series, tick_label};
 
 const WIDTH: f64 = 980.0;
+/// Room for labels, at least and at most.
 const LEFT: f64 = 250.0;
+const LEFT_MAX: f64 = 470.0;
+/// Width of a letter of a label, about.
+const LETTER: f64 = 6.6;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 44.0;
 const ROW: f64 = 30.0;
@@ -69,7 +73,9 @@ impl RangeChart {
         let height = TOP + ROW * self.rows.len() as f64 + BOTTOM;
         let mut canvas = Canvas::new(WIDTH, height, &self.label);
         let (from, to) = self.range;
-        let x = Scale { from, to, start: LEFT, end: WIDTH - RIGHT };
+        let letters = self.rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
+        let left = (letters as f64 * LETTER + 28.0).clamp(LEFT, LEFT_MAX);
+        let x = Scale { from, to, start: left, end: WIDTH - RIGHT };
         let foot = height - BOTTOM;
         let (low, high) = (x.clamped(self.band.0), x.clamped(self.band.1));
         canvas.rect("band", (low, TOP - 8.0), (high - low, foot - TOP + 8.0));
@@ -82,7 +88,7 @@ impl RangeChart {
         let exact = x.clamped(self.exact);
         canvas.line("due", (exact, TOP - 8.0), (exact, foot));
         canvas.text("unit", (x.end, height - 6.0), Anchor::End, &self.unit);
-        draw_legend(&mut canvas, &self.legend, LEFT);
+        draw_legend(&mut canvas, &self.legend, left);
         for (number, row) in self.rows.iter().enumerate() {
             row.draw(&mut canvas, x, TOP + ROW * (number as f64 + 0.5));
         }
@@ -92,7 +98,7 @@ impl RangeChart {
 
 impl RangeRow {
     fn draw(&self, canvas: &mut Canvas, x: Scale, y: f64) {
-        canvas.text("row-label", (LEFT - 14.0, y + 4.5), Anchor::End, &self.label);
+        canvas.text("row-label", (x.start - 14.0, y + 4.5), Anchor::End, &self.label);
         canvas.text("row-note", (x.end + 14.0, y + 4.5), Anchor::Start, &self.note);
         for span in &self.spans {
             let (low, high) = (x.clamped(span.ends.0), x.clamped(span.ends.1));

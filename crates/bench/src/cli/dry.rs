@@ -1,9 +1,9 @@
 //! The output of a dry run.
 
-use crate::suite::{Options, Plan, step_seconds};
+use crate::suite::{CacheOptions, Options, Plan, step_seconds};
 use weir_core::units::Bytes;
 use weir_core::units::span;
-use weir_load::workload::{Length, Operation, Pattern, Rate, Workload};
+use weir_load::workload::{Length, MixOp, Operation, Pattern, Rate, Workload};
 use weir_report::terminal::Text;
 use weir_scenario::scenario::{Cache, Scenario, Step};
 
@@ -11,7 +11,7 @@ use weir_scenario::scenario::{Cache, Scenario, Step};
 pub(super) fn text(scenarios: &[Scenario], options: &Options) -> Text {
     let mut text = Text::new();
     text.line(format_args!("Dry run: nothing is run, and {} is not contacted.", options.target));
-    scenarios.iter().for_each(|scenario| test(&mut text, scenario));
+    scenarios.iter().for_each(|scenario| test(&mut text, scenario, options));
     let plan = Plan::of(scenarios, options);
     let runs = if options.repeats > 1 || options.discard_first {
         let more = u32::from(options.discard_first);
@@ -21,8 +21,7 @@ pub(super) fn text(scenarios: &[Scenario], options: &Options) -> Text {
     };
     text.blank();
     text.line(format_args!(
-        "{}{runs}: {} of load{}. Files hold up to {} at a time; {} are written to lay them \
-         out, which comes on top.",
+        "{}{runs}: {} of load{}. Files hold up to {} at a time.{}",
         if plan.steps == 1 { "1 step".to_owned() } else { format!("{} steps", plan.steps) },
         span(plan.seconds),
         if plan.open_ended > 0 {
@@ -31,12 +30,28 @@ pub(super) fn text(scenarios: &[Scenario], options: &Options) -> Text {
             String::new()
         },
         Bytes(plan.peak_bytes),
-        Bytes(plan.layout_bytes)
+        passes(&plan)
     ));
     text
 }
 
-fn test(text: &mut Text, scenario: &Scenario) {
+/// The data written and read beside the load, and about how long that takes.
+fn passes(plan: &Plan) -> String {
+    let parts = [
+        (plan.layout_bytes, "are written to lay them out"),
+        (plan.fill_bytes, "are read to fill caches"),
+        (plan.flush_bytes, "of other data are read to push data out of caches"),
+    ];
+    let parts = parts.into_iter().filter(|(bytes, _)| *bytes > 0);
+    let told: Vec<String> = parts.map(|(bytes, what)| format!("{} {what}", Bytes(bytes))).collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    let takes = span(plan.pass_seconds());
+    format!(" {}: {takes} at 300 MiB/s, on top of the load.", told.join(", "))
+}
+
+fn test(text: &mut Text, scenario: &Scenario, options: &Options) {
     text.blank();
     text.line(format_args!("{}: {}", scenario.name, scenario.title));
     if let Some(waiting) = &scenario.waiting {
@@ -46,14 +61,14 @@ fn test(text: &mut Text, scenario: &Scenario) {
         text.line(format_args!("  changed: {change}"));
     }
     for step in &scenario.steps {
-        text.line(format_args!("  {}{}", step.name, about(step)));
+        text.line(format_args!("  {}{}", step.name, about(step, &options.cache)));
         for load in &step.loads {
             text.line(format_args!("    {}", words(load)));
         }
     }
 }
 
-fn about(step: &Step) -> String {
+fn about(step: &Step, options: &CacheOptions) -> String {
     let mut about = String::new();
     if step.preparation {
         about.push_str(", preparation");
@@ -61,7 +76,10 @@ fn about(step: &Step) -> String {
     match step.cache {
         Cache::Any => {}
         Cache::Included => about.push_str(", caches filled before"),
-        Cache::Excluded => about.push_str(", caches emptied before"),
+        Cache::Excluded => about.push_str(&match options.emptied_by().as_slice() {
+            [] => ", caches excluded, but nothing empties the server's".to_owned(),
+            by => format!(", caches emptied before by {}", by.join(" and ")),
+        }),
     }
     match step_seconds(step) {
         Some(seconds) => about.push_str(&format!(", {}", span(seconds))),
@@ -140,8 +158,21 @@ fn operation(load: &Workload) -> String {
         Operation::Access => "ACCESS".to_owned(),
         Operation::Lookup => "LOOKUP".to_owned(),
         Operation::CreateRemove => "CREATE and REMOVE".to_owned(),
-        Operation::Mix => format!("a mix of {} kinds of operation", load.mix.len()),
+        Operation::Mix => match sequential_reads(load) {
+            Some(reads) => format!(
+                "sequential {} requests, {reads} % reads, with a position of each kind",
+                Bytes(u64::from(load.block_bytes))
+            ),
+            None => format!("a mix of {} kinds of operation", load.mix.len()),
+        },
     }
+}
+
+/// The percentage of reads of a mix of reads and writes in sequence.
+fn sequential_reads(load: &Workload) -> Option<u8> {
+    let [reads, writes] = load.mix.as_slice() else { return None };
+    let kinds = (reads.op, writes.op);
+    (kinds == (MixOp::ReadSequential, MixOp::WriteSequential)).then_some(reads.percent)
 }
 
 fn count(number: u32, what: &str) -> String {
@@ -171,7 +202,7 @@ mod tests {
             "nfs://x/y is not contacted",
             "changed: files are smaller",
             "fill, preparation, until a count",
-            "load, caches emptied before, 32 s",
+            "load, caches excluded, but nothing empties the server's, 32 s",
             "random 4 KiB reads, 1 job × 16 in flight on 1 client × 1 connection",
             "at 50 % of what step fill reached",
             "1 file of 1 MiB in weir-bench",
@@ -179,11 +210,37 @@ mod tests {
             "clients 200 µs and 2 ms away",
             "is not run: no SMB",
             "2 steps, each 3 times: 96 s of load, and 1 that end by a count",
-            "up to 1 MiB at a time; 1 MiB are written",
+            "up to 1 MiB at a time. 1 MiB are written to lay them out: 0 s at 300 MiB/s",
         ] {
             let plain = text.replace("2 min", "96 s");
             assert!(plain.contains(part), "{part} is missing in {text}");
         }
         assert!(!text.contains("never"), "{text}");
+    }
+
+    #[test]
+    fn what_empties_caches_is_named_and_passes_are_counted() {
+        let mut one = scenario(&["full", "empty"]);
+        one.steps[0].cache = Cache::Included;
+        one.steps[1].cache = Cache::Excluded;
+        let mut options = Options::default();
+        options.cache.command = Some("ssh s flush".to_owned());
+        options.cache.read_bytes = Some(3 << 30);
+        let text = text(&[one], &options).to_string();
+        for part in [
+            "full, caches filled before",
+            "empty, caches emptied before by `ssh s flush` and reading 3 GiB of other data",
+            "1 MiB are read to fill caches",
+            "3 GiB of other data are read to push data out of caches",
+        ] {
+            assert!(text.contains(part), "{part} is missing in {text}");
+        }
+    }
+
+    #[test]
+    fn a_sequential_mix_is_told_in_words() {
+        let test = weir_scenario::catalogue::scenario("gcnv-flex-64k-sequential").unwrap();
+        let text = text(&[test], &Options::default()).to_string();
+        assert!(text.contains("sequential 64 KiB requests, 75 % reads, with a position"), "{text}");
     }
 }

@@ -1,9 +1,9 @@
 //! The number of repeats of a load, and the handling of caches and files.
 
-use super::CliError;
 use super::place::Reach;
+use super::{CliError, Served};
 use crate::cluster::this_machine;
-use crate::suite::{CacheOptions, Options};
+use crate::suite::{CacheOptions, Options, chance_seed};
 use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
@@ -29,8 +29,14 @@ pub struct MethodArgs {
     /// Measure the CPU time of this server process on this machine.
     #[arg(long, value_name = "PID", help_heading = "Method")]
     pub server_pid: Option<u32>,
+    /// A setting of the server, for the record (metadata-cache=off); pairs of the catalogue that
+    /// are about a setting compare results by it.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = super::values::setting,
+          help_heading = "Method")]
+    pub setting: Vec<(String, String)>,
     /// Memory size of the server, for comparison with the data size [default: memory of this
-    /// machine, if the server runs here].
+    /// machine, if the server runs here; that told by the API of a Weir server named by --server or
+    /// --data].
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Caches")]
     pub server_memory: Option<u64>,
     /// Drop the kernel caches of this machine before steps that require empty caches (as root).
@@ -53,11 +59,11 @@ pub(super) struct Files {
 }
 
 impl MethodArgs {
-    /// The options for a target.
+    /// The options for a target; `served` is the Weir server that the user named, if any.
     pub(super) fn options(
         &self,
-        text: &str,
-        target: &Target,
+        (text, target): (&str, &Target),
+        served: Option<&Served>,
         files: Files,
         label: Option<&str>,
     ) -> Result<Options, CliError> {
@@ -71,6 +77,8 @@ impl MethodArgs {
             target: text.to_owned(),
             command: std::env::args().collect(),
             transport: reach.transport,
+            settings: self.setting.iter().cloned().collect(),
+            seed: chance_seed(),
             clients: Vec::new(),
             repeats: self.repeats,
             discard_first: self.discard_first,
@@ -80,7 +88,10 @@ impl MethodArgs {
             server_pid: self.server_pid,
             cache: CacheOptions {
                 client_memory: here,
-                server_memory: self.server_memory.or(reach.server_is_here.then_some(here)),
+                server_memory: self
+                    .server_memory
+                    .or(reach.server_is_here.then_some(here))
+                    .or(served.filter(|served| served.is(target)).and_then(|it| it.memory_bytes)),
                 drop: self.drop_caches,
                 server_is_here: reach.server_is_here,
                 on_path: reach.on_path,

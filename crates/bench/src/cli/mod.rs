@@ -15,6 +15,7 @@ pub mod report;
 mod run;
 pub(crate) mod sampler;
 mod search;
+mod served;
 mod show;
 mod single;
 mod table;
@@ -22,6 +23,7 @@ mod values;
 pub mod worker;
 
 pub use args::{BenchArgs, LoadArgs};
+pub use served::Served;
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -129,7 +131,8 @@ pub enum CliError {
 }
 
 /// Runs the command and prints the result in the format `format`. The caller can stop it early
-/// through `control`; the results measured so far are still printed.
+/// through `control`; the results measured so far are still printed. `served` asks the Weir server
+/// that the user named, if any; it is asked only by what measures.
 ///
 /// Returns the problems that were found, one sentence each; none if all went well.
 ///
@@ -139,12 +142,13 @@ pub fn run(
     command: &BenchCommand,
     format: Format,
     control: &Control,
+    served: &dyn Fn() -> Option<Served>,
 ) -> Result<Vec<String>, CliError> {
     match &command.command {
         None => single::run(&command.load, format, control),
         Some(BenchSubcommand::List(args)) => list::run(args, format).map(nothing),
-        Some(BenchSubcommand::Run(args)) => run::run(args, format, control),
-        Some(BenchSubcommand::Search(args)) => search::run(args, format, control),
+        Some(BenchSubcommand::Run(args)) => run::run(args, format, control, served),
+        Some(BenchSubcommand::Search(args)) => search::run(args, format, control, served),
         Some(BenchSubcommand::Compare(args)) => Ok(compare::run(args, format).map(nothing)?),
         Some(BenchSubcommand::Worker(args)) => worker::run(args, control).map(nothing),
         Some(BenchSubcommand::Report(args)) => Ok(report::run(args, format).map(nothing)?),

@@ -7,7 +7,7 @@ use super::output::OutputArgs;
 use super::place::WhoArgs;
 use super::show::Show;
 use super::worker::WorkersArgs;
-use super::{CliError, Format, dry, output};
+use super::{CliError, Format, Served, dry, output};
 use crate::suite::fio::FioExecutor;
 use crate::suite::{Executor, Local, Options, Place, Suite, SuiteOutcome, TargetPlace, preflight};
 use clap::{Args, ValueEnum};
@@ -83,6 +83,11 @@ pub struct RunArgs {
     /// User, group and addresses of the client.
     #[command(flatten)]
     pub who: WhoArgs,
+    /// Seed of the orders in which steps that exclude caches visit their blocks, as an earlier run
+    /// recorded it [default: another one in each run].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 53),
+          help_heading = "Caches")]
+    pub seed: Option<u64>,
     /// Keep the files after the run.
     #[arg(long, conflicts_with = "reuse", help_heading = "Files")]
     pub keep: bool,
@@ -103,11 +108,16 @@ pub(super) fn run(
     args: &RunArgs,
     format: Format,
     control: &Control,
+    served: &dyn Fn() -> Option<Served>,
 ) -> Result<Vec<String>, CliError> {
     let (written, text) = args.choice.scenarios()?;
     let target = args.who.target(&text)?;
     let files = Files { keep: args.keep, reuse: args.reuse };
-    let options = args.method.options(&text, &target, files, args.output.label.as_deref())?;
+    // A dry run contacts no machine.
+    let served = if args.dry_run { None } else { served() };
+    let label = args.output.label.as_deref();
+    let mut options = args.method.options((&text, &target), served.as_ref(), files, label)?;
+    options.seed = args.seed.unwrap_or(options.seed);
     let room = if args.dry_run { None } else { TargetPlace::new(target.clone()).room()? };
     let facts = facts(&options, room);
     let fitted = written.iter().map(|scenario| args.fit.fit(scenario, facts, &options));

@@ -4,7 +4,7 @@ use super::args::LoadArgs;
 use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
 use super::run::{ByArgs, with_suite};
-use super::{CliError, Format};
+use super::{CliError, Format, Served};
 use crate::suite::search::{Question, Varied, search};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::time::Duration;
@@ -108,6 +108,7 @@ pub(super) fn run(
     args: &SearchArgs,
     format: Format,
     control: &Control,
+    served: &dyn Fn() -> Option<Served>,
 ) -> Result<Vec<String>, CliError> {
     let target = args.load.target()?;
     let load = args.load.workload("search")?;
@@ -121,7 +122,8 @@ pub(super) fn run(
     }
     let files = Files { keep: args.load.keep, reuse: args.load.reuse };
     let text = args.load.target_text();
-    let options = args.method.options(text, &target, files, args.output.label.as_deref())?;
+    let label = args.output.label.as_deref();
+    let options = args.method.options((text, &target), served().as_ref(), files, label)?;
     // Preflight looks at the load as it was described.
     let probe = Scenario {
         name: "search".to_owned(),
@@ -180,7 +182,7 @@ mod tests {
     fn what_a_target_has_not_is_not_searched_for() {
         let refused = |line: &str| {
             let args = parse(line).unwrap();
-            run(&args, Format::Table, &Control::new()).unwrap_err().to_string()
+            run(&args, Format::Table, &Control::new(), &|| None).unwrap_err().to_string()
         };
         assert!(refused("/mnt --scaling connections").contains("a path has no connections"));
         assert!(refused("/mnt --knee --ops 5").contains("--time"));

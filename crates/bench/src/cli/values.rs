@@ -52,9 +52,31 @@ pub(super) fn part(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text:?} is not a fraction: use 1/100, 1% or 0.01, or auto"))
 }
 
+/// A setting of the server: `metadata-cache=off`.
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+    let sound = |word: &&str| {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        !word.is_empty() && word.len() <= 64 && word.chars().all(plain)
+    };
+    let parts = text.split_once('=');
+    let parts = parts.filter(|(name, value)| sound(name) && sound(value));
+    parts.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| {
+        format!("{text:?} is not a setting: use NAME=VALUE in letters, digits, -, _ and .")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_has_a_name_and_a_value() {
+        let cache = ("metadata-cache".to_owned(), "off".to_owned());
+        assert_eq!(setting("metadata-cache=off"), Ok(cache));
+        for text in ["metadata-cache", "=off", "cache=", "a=b=c", "a b=c"] {
+            assert!(setting(text).unwrap_err().contains("NAME=VALUE"), "{text}");
+        }
+    }
 
     #[test]
     fn parts_are_over_nothing_and_at_most_all() {

@@ -107,7 +107,7 @@ fn limited(step: &StepResult) -> bool {
 }
 
 /// The reasons against the figures of one side.
-fn doubts(step: &StepResult, label: &str) -> Vec<String> {
+pub(super) fn doubts(step: &StepResult, label: &str) -> Vec<String> {
     let any = |doubt: fn(&StepRun) -> bool| step.runs.iter().any(doubt);
     let mut doubts = Vec::new();
     if any(|run| run.total.generator.saturated) {

@@ -5,6 +5,7 @@
 //! users in `docs/bench-results.md`. What is *not* here: running anything.
 
 mod judge;
+pub mod pairs;
 mod present;
 pub mod ratio;
 mod same;
@@ -15,6 +16,7 @@ pub use present::{json, rule, terminal};
 pub use ratio::Ratio;
 
 use crate::results::{Results, StepResult, TestResult};
+use pairs::Judged;
 use serde::{Deserialize, Serialize};
 use weir_scenario::scenario::{Axis, Chart};
 
@@ -32,6 +34,9 @@ pub struct Comparison {
     pub tests: Vec<TestComparison>,
     /// Tests and steps that not all of them have measured.
     pub partial: Vec<Partial>,
+    /// Pairs of steps of one or two of the results, against their published ratios.
+    #[serde(flatten)]
+    pub judged: Judged,
 }
 
 /// One compared result.
@@ -192,6 +197,7 @@ pub fn compare(results: &[&Results]) -> Comparison {
         sides: results.iter().map(side).collect(),
         tests: Vec::new(),
         partial: Vec::new(),
+        judged: pairs::judge(results),
     };
     for name in in_order(results.iter().map(|one| one.tests.iter().map(|test| test.name.as_str())))
     {

@@ -1,6 +1,8 @@
 //! A comparison as tables, in a terminal, and as JSON.
 
-use super::{Against, Comparison, Difference, Figure, StepComparison, TestComparison, Verdict};
+use super::{
+    Against, Comparison, Difference, Figure, StepComparison, TestComparison, Verdict, pairs,
+};
 use crate::compare::Ratio;
 use crate::results::Spread;
 use std::collections::BTreeSet;
@@ -114,6 +116,7 @@ pub fn terminal(comparison: &Comparison, width: Option<u16>) -> Text {
     for sentence in partial {
         out.line(format_args!("  {sentence}"));
     }
+    pairs::write(&mut out, &comparison.judged, width, colour);
     out.blank();
     out.line(rule::headline(comparison));
     out

@@ -45,6 +45,14 @@ pub(super) fn differences(base: &StepResult, other: &StepResult) -> Differences 
     found
 }
 
+/// The differences between two steps that are meant to differ, in words: what both wanted of caches
+/// and every setting of their loads.
+pub(super) fn differences_in_words(base: &StepResult, other: &StepResult) -> Vec<String> {
+    let Differences { work, conditions } = differences(base, other);
+    let told = work.iter().map(|one| format!("{} {}, not {}", one.setting, one.other, one.base));
+    told.chain(conditions).collect()
+}
+
 fn loads(step: &StepResult) -> Vec<&Workload> {
     step.runs.first().map_or_else(Vec::new, StepRun::workloads)
 }

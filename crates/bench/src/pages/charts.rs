@@ -102,7 +102,7 @@ fn measured_bars(test: &TestResult) -> String {
 fn shape(test: &TestResult) -> Option<String> {
     let steps: Vec<(&StepResult, &Summary, Whole)> = measured(test)
         .filter_map(|(step, summary)| {
-            let whole = step.published.as_ref().and_then(Whole::of)?;
+            let whole = step.published.as_ref().and_then(Whole::first)?;
             (whole.sum() > 0.0).then_some((step, summary, whole))
         })
         .collect();
@@ -230,7 +230,7 @@ fn published_curve(test: &TestResult, chart: &XyChart) -> Option<XyLine> {
     let points: Vec<XyPoint> = measured(test)
         .filter_map(|(step, _)| {
             let published = step.published.as_ref()?;
-            let whole = Whole::of(published).filter(|whole| !whole.bytes)?;
+            let whole = Whole::first(published).filter(|whole| !whole.bytes)?;
             let y = published.latency_ms?;
             let hint = format!("{}: {} op/s at {}", published.who, figure(whole.sum()), latency(y));
             Some(XyPoint { x: whole.sum(), y, spread: None, hint })

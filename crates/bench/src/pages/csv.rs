@@ -6,7 +6,7 @@
 use crate::results::{Results, StepResult, StepRun, TestResult};
 use std::fmt::Write as _;
 use weir_load::stats::result::{Latency, OpResult};
-use weir_scenario::scenario::Published;
+use weir_scenario::scenario::{Bound, Published};
 
 /// The subject of a row.
 struct Row<'a> {
@@ -27,7 +27,7 @@ enum Value {
 
 type Column = (&'static str, fn(&Row<'_>) -> Value);
 
-const COLUMNS: [Column; 63] = [
+const COLUMNS: [Column; 64] = [
     ("label", |row| text(&row.results.label)),
     ("target", |row| text(&row.results.target)),
     ("started_unix_s", |row| {
@@ -113,6 +113,11 @@ const COLUMNS: [Column; 63] = [
         row.step.published.as_ref().map_or(Value::Nothing, |figures| Value::Flag(figures.about))
     }),
     ("notes", |row| text(&row.step.notes.join(" "))),
+    ("published_bound", |row| match row.step.published.as_ref().map(|figures| figures.bound) {
+        None | Some(Bound::None) => Value::Nothing,
+        Some(Bound::UpTo) => text("up-to"),
+        Some(Bound::MoreThan) => text("more-than"),
+    }),
 ];
 
 /// Names of the columns, in order.

@@ -1,11 +1,13 @@
 //! The page of one result.
 
 use super::charts::{self, Source};
+use super::pairs;
 use super::steps::{self, notes};
 use super::terminal::{in_words, published_by};
 use super::verdict::{self, Taken};
 use super::words::{machine, shell, when};
 use super::{costs, time};
+use crate::compare::pairs::judge;
 use crate::results::{Environment, Machine, Results, TestResult};
 use weir_report::{Column, Page, Table};
 
@@ -35,11 +37,14 @@ pub(super) fn page(results: &Results) -> String {
         .zip(&results.tests)
         .map(|(id, test)| (id.as_str(), test.title.as_str()))
         .collect();
+    let judged = judge(&[results]);
+    entries.extend(pairs::entry(&judged));
     entries.extend([("environment", "Where it was measured"), ("commands", "To repeat it")]);
     page.contents(entries);
     for (test, id) in results.tests.iter().zip(&ids) {
         write_test(&mut page, test, id);
     }
+    pairs::write(&mut page, &judged);
     page.chapter("environment", "Where it was measured");
     page.table(&environment(&results.environment, &results.program));
     page.chapter("commands", "To repeat it");
@@ -101,6 +106,9 @@ pub(super) fn environment(environment: &Environment, program: &str) -> Table {
     }
     add("transport".to_owned(), environment.transport.clone());
     add("program".to_owned(), program.to_owned());
+    for (name, value) in &environment.settings {
+        add(format!("setting {name}"), value.clone());
+    }
     for (name, value) in &environment.facts {
         add(name.clone(), value.clone());
     }

@@ -8,6 +8,7 @@ mod charts;
 mod costs;
 mod csv;
 mod html;
+mod pairs;
 mod side;
 mod steps;
 mod terminal;

@@ -2,8 +2,9 @@
 
 use super::charts::{self, Source};
 use super::html::{environment, foot, id, repeat};
-use super::verdict;
 use super::words::when;
+use super::{pairs, verdict};
+use crate::compare::pairs::judge;
 use crate::compare::{
     Comparison, RatioRow, TestComparison, Verdict, compare, differences, rows, rule,
 };
@@ -26,6 +27,8 @@ pub(super) fn page(results: &[&Results]) -> String {
         comparison.tests.iter().zip(1..).map(|(test, number)| id(number, &test.name)).collect();
     let titles = comparison.tests.iter().map(|test| test.title.as_str());
     let mut entries: Vec<(&str, &str)> = ids.iter().map(String::as_str).zip(titles).collect();
+    let judged = judge(results);
+    entries.extend(pairs::entry(&judged));
     entries.extend([
         ("rule", "How to read the ratios"),
         ("environment", "Where it was measured"),
@@ -35,6 +38,7 @@ pub(super) fn page(results: &[&Results]) -> String {
     for (test, id) in comparison.tests.iter().zip(&ids) {
         write_test(&mut page, results, &comparison, test, id);
     }
+    pairs::write(&mut page, &judged);
     if !comparison.partial.is_empty() {
         page.subsection("Not measured on all sides");
         page.list(rule::partial(&comparison));

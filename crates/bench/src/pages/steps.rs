@@ -44,7 +44,8 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub(super) fn of(published: &Published) -> Option<Self> {
+    /// Every figure of a step, the first being the one that charts show: operations before MiB/s.
+    pub(super) fn all(published: &Published) -> Vec<Self> {
         let pair = |read: Option<f64>, write: Option<f64>, bytes| {
             (read.is_some() || write.is_some()).then(|| Self {
                 read: read.unwrap_or(0.0),
@@ -56,10 +57,18 @@ impl Whole {
         let one = |all: Option<f64>, bytes| {
             all.map(|read| Self { read, write: 0.0, together: true, bytes })
         };
-        pair(published.read_iops, published.write_iops, false)
-            .or_else(|| pair(published.read_mibps, published.write_mibps, true))
-            .or_else(|| one(published.iops, false))
-            .or_else(|| one(published.mibps, true))
+        let found = [
+            pair(published.read_iops, published.write_iops, false),
+            pair(published.read_mibps, published.write_mibps, true),
+            one(published.iops, false),
+            one(published.mibps, true),
+        ];
+        found.into_iter().flatten().collect()
+    }
+
+    /// The figure that charts show.
+    pub(super) fn first(published: &Published) -> Option<Self> {
+        Self::all(published).into_iter().next()
     }
 
     pub(super) fn sum(&self) -> f64 {
@@ -75,14 +84,13 @@ impl Whole {
         if self.bytes { summary.mibps.median } else { summary.iops.median }
     }
 
-    fn text(&self, about: bool) -> String {
-        let about = if about { "about " } else { "" };
+    fn text(&self) -> String {
         let figures = match (self.read > 0.0, self.write > 0.0) {
             (true, true) => format!("{} + {}", figure(self.read), figure(self.write)),
             (false, true) => figure(self.write),
             _ => figure(self.read),
         };
-        format!("{about}{figures} {}", self.unit())
+        format!("{figures} {}", self.unit())
     }
 }
 
@@ -194,18 +202,28 @@ fn row(step: &StepResult, needs: Needs) -> Vec<Cell> {
     cells
 }
 
-/// The published figure, and the part of it that was measured.
+/// The published figures, and the part of each that was measured.
 fn published(step: &StepResult) -> [Cell; 2] {
     let dash = || Cell::new("–", Tone::Muted);
     let Some(published) = &step.published else { return [dash(), dash()] };
-    let whole = Whole::of(published);
-    let mut text: Vec<String> = whole.iter().map(|whole| whole.text(published.about)).collect();
-    text.extend(published.latency_ms.map(|ms| format!("at {}", latency(ms))));
-    let part = whole.zip(step.summary.as_ref()).filter(|(whole, _)| whole.sum() > 0.0);
-    let part = part.map_or_else(dash, |(whole, summary)| {
-        Cell::from(part_of(whole.measured(summary), whole.sum()))
-    });
-    [text.join(" ").into(), part]
+    let all = Whole::all(published);
+    let told = all.iter().filter(|whole| whole.sum() > 0.0);
+    let parts: Vec<String> = match &step.summary {
+        Some(summary) => told.map(|whole| part_of(whole.measured(summary), whole.sum())).collect(),
+        None => Vec::new(),
+    };
+    let parts = if parts.is_empty() { dash() } else { Cell::from(parts.join(", ")) };
+    [in_words(published, &all).into(), parts]
+}
+
+/// Published figures with the words of their source: `up to 1 350 000 op/s, 22 016 MiB/s`.
+fn in_words(published: &Published, all: &[Whole]) -> String {
+    let about = if published.about { "about " } else { "" };
+    let figures: Vec<String> = all.iter().map(Whole::text).collect();
+    let latency = published.latency_ms.map(|ms| format!("at {}", latency(ms)));
+    let words = (!figures.is_empty())
+        .then(|| format!("{}{about}{}", published.bound.words(), figures.join(", ")));
+    words.into_iter().chain(latency).collect::<Vec<_>>().join(" ")
 }
 
 /// `measured` over `published`: in percent, or as a factor where it is twice or more.
@@ -312,18 +330,42 @@ pub(super) fn notes(test: &TestResult) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Spread;
+    use weir_scenario::scenario::Bound;
 
     #[test]
     fn published_figures_keep_their_unit_and_their_parts() {
         let pair =
             Published { read_iops: Some(3.0), write_iops: Some(1.0), ..Published::default() };
-        let whole = Whole::of(&pair).unwrap();
+        let whole = Whole::first(&pair).unwrap();
         assert_eq!((whole.sum(), whole.unit(), whole.together), (4.0, "op/s", false));
-        assert_eq!(whole.text(true), "about 3.00 + 1.00 op/s");
+        let about = Published { about: true, ..pair };
+        assert_eq!(in_words(&about, &Whole::all(&about)), "about 3.00 + 1.00 op/s");
         let one = Published { mibps: Some(4500.0), ..Published::default() };
-        let whole = Whole::of(&one).unwrap();
-        assert!(whole.together && whole.text(false).ends_with("500 MiB/s"));
-        assert_eq!(Whole::of(&Published::default()), None);
+        let whole = Whole::first(&one).unwrap();
+        assert!(whole.together && whole.text().ends_with("500 MiB/s"));
+        assert_eq!(Whole::first(&Published::default()), None);
+    }
+
+    #[test]
+    fn every_published_figure_of_a_step_is_told_with_its_bound() {
+        let both = Published {
+            iops: Some(200.0),
+            mibps: Some(50.0),
+            latency_ms: Some(3.0),
+            bound: Bound::UpTo,
+            ..Published::default()
+        };
+        let summary = Summary {
+            iops: Spread { min: 100.0, median: 100.0, max: 100.0 },
+            mibps: Spread { min: 5.0, median: 5.0, max: 5.0 },
+            ..Summary::default()
+        };
+        let step =
+            StepResult { published: Some(both), summary: Some(summary), ..StepResult::default() };
+        let [words, parts] = published(&step);
+        assert_eq!(words.text, "up to 200 op/s, 50.0 MiB/s at 3.00 ms");
+        assert_eq!(parts.text, "50.0 %, 10.0 %");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::steps::{notes, table};
 use super::verdict;
 use super::words::when;
+use crate::compare::pairs;
 use crate::results::{Finding, Results, TestResult};
 use weir_load::stats::result::VerifyResult;
 use weir_report::figure;
@@ -30,6 +31,7 @@ fn render(results: &Results, width: Option<u16>, colour: bool) -> Text {
         out.line(&test.title);
         render_test(&mut out, test, width, colour);
     }
+    pairs::write(&mut out, &pairs::judge(&[results]), width, colour);
     let (_, word, sentence) = verdict::of(results);
     out.blank();
     out.line(format_args!("{word}: {sentence}"));

@@ -1,8 +1,9 @@
 //! The outcome of all results in a sentence, and the figures that stand out.
 
 use super::steps::{lost_worker, measured, shown};
-use crate::results::{Results, StepRun};
+use crate::results::{Results, StepResult, StepRun};
 use weir_report::{Fact, figure};
+use weir_scenario::scenario::Cache;
 
 /// The way in which the results are to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,26 +41,17 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
     if runs().next().is_none() {
         return (Taken::WithCare, "Nothing measured", "No step was applied.".to_owned());
     }
-    let saturated = runs().filter(|run| run.total.generator.saturated).count();
-    let limited = (saturated > 0).then(|| {
-        format!(
-            "In {saturated} of {} runs the load generator was the limit: the target can do more.",
-            runs().count()
-        )
-    });
-    match (gaps(results), limited) {
-        (Some(gaps), None) => return (Taken::WithCare, "With gaps", gaps),
-        (Some(gaps), Some(limited)) => {
-            return (Taken::WithCare, "With gaps", format!("{gaps} {limited}"));
-        }
-        (None, Some(limited)) => return (Taken::WithCare, "Complete, with limits", limited),
-        (None, None) => {}
-    }
-    let unsteady = runs().filter(|run| run.steady.is_some_and(|steady| !steady.steady)).count();
-    if unsteady > 0 {
-        let all = runs().count();
-        let sentence = format!("In {unsteady} of {all} runs the rate was not steady.");
-        return (Taken::WithCare, "Complete, with care", sentence);
+    let doubts = [
+        ("With gaps", gaps(results)),
+        ("Complete, with limits", limited(results)),
+        ("Complete, with care", unsteady(results)),
+        ("Complete, with care", caches(results)),
+    ];
+    let told: Vec<_> =
+        doubts.into_iter().filter_map(|(word, doubt)| doubt.map(|doubt| (word, doubt))).collect();
+    if let Some((word, _)) = told.first() {
+        let sentences: Vec<String> = told.iter().map(|(_, doubt)| doubt.clone()).collect();
+        return (Taken::WithCare, word, sentences.join(" "));
     }
     let checked = total(runs(), |run| run.total.verify.as_ref().map_or(0, |v| v.checked));
     let verified = match checked {
@@ -67,6 +59,51 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
         blocks => format!(" {} blocks were read back as written.", count(blocks)),
     };
     (Taken::Sound, "Sound", format!("Every step ran to its end and no operation failed.{verified}"))
+}
+
+/// Says that the load generator was the limit.
+fn limited(results: &Results) -> Option<String> {
+    let (saturated, all) = count_runs(results, |run| run.total.generator.saturated);
+    (saturated > 0).then(|| {
+        format!(
+            "In {saturated} of {all} runs the load generator was the limit: the target can do more."
+        )
+    })
+}
+
+fn unsteady(results: &Results) -> Option<String> {
+    let (unsteady, all) =
+        count_runs(results, |run| run.steady.is_some_and(|steady| !steady.steady));
+    (unsteady > 0).then(|| format!("In {unsteady} of {all} runs the rate was not steady."))
+}
+
+/// Says what caches may have held although they were to be excluded.
+fn caches(results: &Results) -> Option<String> {
+    let steps = results.tests.iter().flat_map(|test| &test.steps);
+    let excluded =
+        steps.filter(|step| step.cache.wanted == Cache::Excluded && !step.runs.is_empty());
+    let excluded: Vec<&StepResult> = excluded.collect();
+    let open = excluded.iter().filter(|step| !step.cache.open.is_empty());
+    let mut sentences: Vec<&str> = Vec::new();
+    for sentence in open.clone().flat_map(|step| &step.cache.open) {
+        if !sentences.contains(&sentence.as_str()) {
+            sentences.push(sentence);
+        }
+    }
+    (!sentences.is_empty()).then(|| {
+        format!(
+            "Caches were not excluded in {} of {} steps that exclude them: {}.",
+            open.count(),
+            excluded.len(),
+            sentences.join("; ")
+        )
+    })
+}
+
+/// How many runs are `so`, and how many there are.
+fn count_runs(results: &Results, so: impl Fn(&StepRun) -> bool) -> (usize, usize) {
+    let runs = || results.tests.iter().flat_map(|test| &test.steps).flat_map(|step| &step.runs);
+    (runs().filter(|run| so(run)).count(), runs().count())
 }
 
 /// Says that steps are missing, whether they failed or a rule of their test ended it.

@@ -2,12 +2,15 @@
 //! comparisons read. Fields are added, never renamed; a change that would mislead an old reader
 //! raises [`RESULTS_VERSION`]. Documented for users in `docs/bench-results.md`.
 
+mod pair;
 pub mod read;
 mod summary;
 
+pub use pair::{PairResult, PairSide, PairVerdict};
 pub use summary::median;
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use weir_load::stats::result::RunResult;
 use weir_scenario::scenario::{Axis, Cache, Chart, Language, Published};
 
@@ -38,6 +41,10 @@ pub struct Results {
     pub interrupted: bool,
     /// Warnings to know before believing the figures, a sentence each.
     pub warnings: Vec<String>,
+    /// Pairs of steps that these results have, against their published ratios; empty in documents
+    /// of earlier versions.
+    #[serde(default)]
+    pub pairs: Vec<PairResult>,
 }
 
 /// Machines, transport and settings.
@@ -50,6 +57,8 @@ pub struct Environment {
     pub server: Option<Machine>,
     /// The way to the target: "NFSv3 in user space, 1 address", "path on nfs (rw,…)".
     pub transport: String,
+    /// Settings of the server that the user named, such as `metadata-cache`, with their values.
+    pub settings: BTreeMap<String, String>,
     /// Anything else worth telling, as name and value.
     pub facts: Vec<(String, String)>,
 }
@@ -98,7 +107,7 @@ pub struct TestResult {
 }
 
 /// The result of one step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepResult {
     /// The step's.
     pub name: String,

@@ -153,6 +153,7 @@ pub fn single_run(run: RunResult) -> Results {
             "Read from the result of a single run, which does not tell the machines or the command."
                 .to_owned(),
         ],
+        pairs: Vec::new(),
     }
 }
 

@@ -68,8 +68,7 @@ fn server(proof: &mut CacheProof, options: &CacheOptions) {
         )),
         Some(memory) => compare(proof, memory, "the server's memory"),
     }
-    let drops = options.drop && options.server_is_here;
-    if !drops && options.command.is_none() && options.read_bytes.is_none() {
+    if options.emptied_by().is_empty() {
         proof.open.push(
             "the server's caches were not emptied before the step; see --invalidate-command, \
              --drop-caches and --flush-read"

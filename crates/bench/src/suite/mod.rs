@@ -33,6 +33,6 @@ pub use options::{CacheOptions, Options};
 pub use place::{Place, TargetPlace};
 pub use plan::{Plan, step_seconds};
 pub use preflight::preflight;
-pub use run::{Suite, SuiteOutcome};
+pub use run::{Suite, SuiteOutcome, chance_seed};
 pub use steady::steady;
 pub use workers::Workers;

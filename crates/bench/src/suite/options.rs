@@ -1,7 +1,9 @@
 //! The options of running scenarios, whatever they are.
 
 use crate::results::Machine;
+use std::collections::BTreeMap;
 use std::time::Duration;
+use weir_core::units::Bytes;
 
 /// The options of running scenarios.
 #[derive(Clone, Debug)]
@@ -14,6 +16,10 @@ pub struct Options {
     pub command: Vec<String>,
     /// The way to the target, for the report.
     pub transport: String,
+    /// Settings of the server, as the user named them, with their values.
+    pub settings: BTreeMap<String, String>,
+    /// Seed of the orders in which steps that exclude caches visit their blocks.
+    pub seed: u64,
     /// Machines of the workers; this one alone applies the loads if there are none.
     pub clients: Vec<Machine>,
     /// Applications of each step that count; at least 1.
@@ -39,6 +45,8 @@ impl Default for Options {
             target: String::new(),
             command: Vec::new(),
             transport: String::new(),
+            settings: BTreeMap::new(),
+            seed: 1,
             clients: Vec::new(),
             repeats: 1,
             discard_first: false,
@@ -68,4 +76,17 @@ pub struct CacheOptions {
     pub command: Option<String>,
     /// Read so many bytes of other files before.
     pub read_bytes: Option<u64>,
+}
+
+impl CacheOptions {
+    /// The ways in which the server's caches are emptied between laying out and the load, in words;
+    /// none if nothing empties them.
+    #[must_use]
+    pub fn emptied_by(&self) -> Vec<String> {
+        let dropped = (self.drop && self.server_is_here)
+            .then(|| "dropping the kernel caches of this machine".to_owned());
+        let command = self.command.as_ref().map(|command| format!("`{command}`"));
+        let read = self.read_bytes.map(|bytes| format!("reading {} of other data", Bytes(bytes)));
+        [dropped, command, read].into_iter().flatten().collect()
+    }
 }

@@ -1,9 +1,11 @@
 //! The duration of scenarios, as far as it is known beforehand.
 
+use super::cache;
 use super::data::{self, Laid};
 use super::options::Options;
-use weir_load::workload::Workload;
-use weir_scenario::scenario::{Scenario, Step};
+use weir_load::workload::{Layout, Workload};
+use weir_scenario::scenario::scale::PASS_BYTES_PER_S;
+use weir_scenario::scenario::{Cache, Scenario, Step};
 
 /// The demands of running scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,8 +18,12 @@ pub struct Plan {
     pub open_ended: usize,
     /// The most that the files hold at one time, in bytes.
     pub peak_bytes: u64,
-    /// The bytes written to lay files out.
+    /// The bytes written to lay files out; none for files that begin as holes.
     pub layout_bytes: u64,
+    /// The bytes read to fill caches before steps that include them.
+    pub fill_bytes: u64,
+    /// The bytes of other data read to push data out of caches before steps that exclude them.
+    pub flush_bytes: u64,
 }
 
 /// Seconds that one application of `step` takes; `None` if a load of it ends by a count.
@@ -36,6 +42,15 @@ pub(super) fn applications(step: &Step, options: &Options) -> u32 {
 }
 
 impl Plan {
+    /// About how many seconds files and passes over them take, at
+    /// [`PASS_BYTES_PER_S`]; they come on top of [`Plan::seconds`].
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn pass_seconds(&self) -> f64 {
+        let passes = [self.layout_bytes, self.fill_bytes, self.flush_bytes];
+        passes.into_iter().fold(0, u64::saturating_add) as f64 / PASS_BYTES_PER_S
+    }
+
     /// The demands of running `scenarios`; those that wait for something demand nothing.
     #[must_use]
     pub fn of(scenarios: &[Scenario], options: &Options) -> Self {
@@ -56,19 +71,45 @@ impl Plan {
             Some(seconds) => self.seconds += seconds * f64::from(times),
             None => self.open_ended += usize::try_from(times).unwrap_or(usize::MAX),
         }
+        self.pass(step, times, options, laid);
         if options.reuse {
             return;
         }
-        let missing: Vec<Workload> =
-            step.loads.iter().filter(|load| !laid.covers(load)).cloned().collect();
-        self.layout_bytes = self.layout_bytes.saturating_add(data::bytes(&missing));
-        laid.add(&step.loads);
+        self.lay_out(&step.loads, laid);
         self.peak_bytes = self.peak_bytes.max(laid.bytes());
         if !step.shares_files && !options.keep {
             for directory in data::directories(&step.loads) {
                 laid.forget(&directory);
             }
         }
+    }
+
+    /// The passes over data before the applications of `step`.
+    fn pass(&mut self, step: &Step, times: u32, options: &Options, laid: &mut Laid) {
+        match (step.cache, options.cache.read_bytes) {
+            (Cache::Included, _) => {
+                let moved = step.loads.iter().filter(|load| load.moves_data());
+                let bytes = moved.map(|load| u64::from(load.files).saturating_mul(load.file_bytes));
+                self.fill_bytes = bytes.fold(self.fill_bytes, u64::saturating_add);
+            }
+            (Cache::Excluded, Some(bytes)) => {
+                let all = bytes.saturating_mul(u64::from(times));
+                self.flush_bytes = self.flush_bytes.saturating_add(all);
+                if !options.reuse {
+                    self.lay_out(&[cache::flush(bytes)], laid);
+                }
+            }
+            (Cache::Excluded, None) | (Cache::Any, _) => {}
+        }
+    }
+
+    /// The files of `loads` that are not there yet.
+    fn lay_out(&mut self, loads: &[Workload], laid: &mut Laid) {
+        let written =
+            |load: &&Workload| matches!(load.layout, Layout::Written { .. }) && !laid.covers(load);
+        let missing: Vec<Workload> = loads.iter().filter(written).cloned().collect();
+        self.layout_bytes = self.layout_bytes.saturating_add(data::bytes(&missing));
+        laid.add(loads);
     }
 }
 
@@ -106,5 +147,31 @@ mod tests {
         }
         let plan = Plan::of(&[scenario], &options);
         assert_eq!((plan.layout_bytes, plan.peak_bytes), (size, size));
+    }
+
+    #[test]
+    fn files_that_begin_as_holes_are_not_written() {
+        let mut scenario = scenario(&["a"]);
+        let size = data::bytes(&scenario.steps[0].loads);
+        scenario.steps[0].loads[0].layout = Layout::Sparse;
+        let plan = Plan::of(&[scenario], &Options::default());
+        assert_eq!((plan.layout_bytes, plan.peak_bytes), (0, size));
+    }
+
+    #[test]
+    fn passes_over_data_are_counted() {
+        let mut scenario = scenario(&["a", "b", "c"]);
+        let size = data::bytes(&scenario.steps[0].loads);
+        scenario.steps[0].cache = Cache::Included;
+        scenario.steps[1].cache = Cache::Excluded;
+        let mut options = Options { repeats: 3, ..Options::default() };
+        let plan = Plan::of(&[scenario.clone()], &options);
+        assert_eq!((plan.fill_bytes, plan.flush_bytes), (size, 0), "one pass, whatever repeats");
+        options.cache.read_bytes = Some(1 << 30);
+        let plan = Plan::of(&[scenario], &options);
+        assert_eq!((plan.fill_bytes, plan.flush_bytes), (size, 3 << 30));
+        assert_eq!(plan.layout_bytes, 3 * size + (1 << 30), "the other data is written once");
+        let passes = (4 * size + (4 << 30)) as f64;
+        assert!((plan.pass_seconds() - passes / PASS_BYTES_PER_S).abs() < 1e-9);
     }
 }

@@ -7,9 +7,11 @@ use super::place::Place;
 use super::plan::Plan;
 use super::state::SuiteState;
 use crate::cluster::this_machine;
+use crate::compare::pairs;
 use crate::results::{Environment, RESULTS_VERSION, Results, TestResult};
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
+use weir_core::rng::mix;
 use weir_load::control::Control;
 use weir_scenario::scenario::Scenario;
 
@@ -86,7 +88,7 @@ impl Suite<'_> {
         if test.waiting.is_some() {
             return test;
         }
-        let mut state = SuiteState::new(&scenario.name);
+        let mut state = SuiteState::new(&scenario.name, self.options.seed);
         let of = Some(scenario.steps.len());
         for (index, step) in scenario.steps.iter().enumerate() {
             (self.observer)(&Event::Step { step, number: index + 1, of });
@@ -118,7 +120,11 @@ impl Suite<'_> {
                     options.clients.clone()
                 },
                 transport: options.transport.clone(),
-                facts: vec![("loads applied by".to_owned(), self.executor.name())],
+                settings: options.settings.clone(),
+                facts: vec![
+                    ("loads applied by".to_owned(), self.executor.name()),
+                    ("seed of steps that exclude caches".to_owned(), options.seed.to_string()),
+                ],
             },
             ..Results::default()
         };
@@ -134,6 +140,7 @@ impl Suite<'_> {
             outcome.results.warnings.push(said.to_owned());
         }
         outcome.results.warnings.extend(whole.failures.iter().cloned());
+        outcome.results.pairs = pairs::judge(&[&outcome.results]).pairs;
         outcome.failures.extend(whole.failures);
         outcome
     }
@@ -153,6 +160,14 @@ pub(super) fn blank(scenario: &Scenario) -> TestResult {
         findings: Vec::new(),
         waiting: scenario.waiting.clone(),
     }
+}
+
+/// A seed of chance, of 53 bits: JSON has no whole numbers beyond.
+#[must_use]
+pub fn chance_seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let nanos = u64::from(since.subsec_nanos()) << 32 ^ since.as_secs();
+    mix(nanos ^ mix(u64::from(std::process::id()))) >> 11
 }
 
 fn now_s() -> f64 {

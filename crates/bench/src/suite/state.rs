@@ -12,6 +12,7 @@ use super::steady::steady;
 use crate::results::{CacheProof, StepResult, StepRun, Summary, WorkerResult};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use weir_core::rng::mix;
 use weir_load::error::BenchError;
 use weir_load::stats::result::RunResult;
 use weir_load::workload::{Length, Workload};
@@ -28,6 +29,10 @@ pub(super) struct SuiteState {
     reached: BTreeMap<String, f64>,
     /// Why the rest of a group is left out.
     over: BTreeMap<String, String>,
+    /// Seed of the orders of steps that exclude caches.
+    seed: u64,
+    /// Steps that were begun.
+    applied: u32,
 }
 
 /// One application of a step.
@@ -55,9 +60,12 @@ impl From<BenchError> for Stop {
 const INTERRUPTED: &str = "interrupted";
 
 impl SuiteState {
-    pub(super) fn new(test: &str) -> Self {
+    /// Before the first step of `test`, whose steps that exclude caches follow `seed`.
+    pub(super) fn new(test: &str, seed: u64) -> Self {
         Self {
             test: test.to_owned(),
+            seed,
+            applied: 0,
             claimed: BTreeMap::new(),
             laid: Laid::default(),
             reached: BTreeMap::new(),
@@ -73,6 +81,7 @@ impl SuiteState {
         step: &Step,
     ) -> StepResult {
         let mut result = blank(step);
+        self.applied = self.applied.wrapping_add(1);
         let left_out = self.left_out(suite, whole, step);
         if left_out.is_some() {
             result.skipped = left_out;
@@ -138,8 +147,7 @@ impl SuiteState {
             let go = Go { step, act, repeat, of };
             let mut own = loads.clone();
             for load in &mut own {
-                // Repeats of the same blocks in the same order would measure caches.
-                load.seed = load.seed.wrapping_add(u64::from(repeat - 1));
+                load.seed = self.seed_of(step, load.seed, repeat);
             }
             let run = self.apply(suite, whole, &go, &own, result)?;
             let stopped = suite.control.stopped();
@@ -155,6 +163,19 @@ impl SuiteState {
             note(&mut result.notes, "a first run was not counted".to_owned());
         }
         Ok(())
+    }
+
+    /// The seed of a load in the repeat of this number: repeats of the same blocks in the same
+    /// order would measure caches. Where caches are excluded, steps don't visit the blocks of those
+    /// before them in the same order either (fio's `randrepeat=0`).
+    fn seed_of(&self, step: &Step, own: u64, repeat: u32) -> u64 {
+        let repeat = u64::from(repeat - 1);
+        if step.cache != Cache::Excluded {
+            return own.wrapping_add(repeat);
+        }
+        let number = u64::from(self.applied);
+        // JSON has no whole numbers beyond 2^53.
+        mix(self.seed ^ mix(own ^ mix(number << 32 | repeat))) >> 11
     }
 
     /// Makes the step's directories, those that are not made yet.

@@ -3,6 +3,7 @@
 use super::testing::{Act, Figures, Ground, Scripted, scenario};
 use super::*;
 use crate::results::{StepResult, TestResult};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use weir_load::control::Control;
 use weir_load::error::BenchError;
@@ -77,6 +78,28 @@ fn repeats_give_the_median_and_the_spread() {
     // 32 s each: all four ahead, then none.
     assert!(call.told.contains(&"Discard 1/4, then Some(96.0)".to_owned()), "{:?}", call.told);
     assert!(call.told.contains(&"Measure 4/4, then Some(0.0)".to_owned()), "{:?}", call.told);
+}
+
+#[test]
+fn steps_that_exclude_caches_have_an_order_of_their_own_each() {
+    let mut scenario = scenario(&["a", "b", "c"]);
+    for step in &mut scenario.steps {
+        step.cache = Cache::Excluded;
+    }
+    let seeds = |seed: u64| {
+        let mut call = Call::default();
+        call.options.repeats = 2;
+        call.options.seed = seed;
+        let (_, outcome) = call.test(&scenario);
+        let fact = ("seed of steps that exclude caches".to_owned(), seed.to_string());
+        assert!(outcome.results.environment.facts.contains(&fact));
+        call.executor.applied.iter().map(|loads| loads[0].seed).collect::<Vec<_>>()
+    };
+    let first = seeds(7);
+    assert_eq!(first, seeds(7), "a seed repeats a run");
+    let all: BTreeSet<u64> = first.iter().copied().chain(seeds(8)).collect();
+    assert_eq!(all.len(), 12, "every step, repeat and run has another");
+    assert!(all.iter().all(|seed| *seed < 1 << 53));
 }
 
 #[test]

@@ -68,6 +68,9 @@ fn conditions_of_measuring_are_told_and_compared_all_the_same() {
         run.total.workload.name = "another".to_owned();
         run.total.workload.seed = 99;
     }
+    for step in &mut longer.tests[0].steps {
+        step.cache.open.push("the client's memory is larger than the data set".to_owned());
+    }
     let comparison = compare(&[&example::sound(), &longer]);
     let against = of(&comparison, "anf-linux-4k-random", "100-0");
     assert_eq!(against.verdict, Verdict::NoDifference);
@@ -122,13 +125,18 @@ fn every_form_tells_ratios_verdicts_and_doubts() {
         "depth 32, not 16",
         "weir: the generator was the limit",
         "step 0-100, again: only ganesha",
-        "Of 32 comparisons of steps",
+        "Of 36 comparisons of steps",
+        "Pairs, against their published ratios",
     ] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
     let document: Comparison = serde_json::from_str(&json(&comparison).unwrap()).unwrap();
     assert_eq!(document.tests.len(), comparison.tests.len());
     assert_eq!(document.partial, comparison.partial);
+    assert_eq!(document.judged.open_pairs, comparison.judged.open_pairs);
+    let pairs = &document.judged.pairs;
+    let of: Vec<&str> = pairs.iter().map(|pair| pair.base.result.as_str()).collect();
+    assert_eq!(of, ["weir", "ganesha"], "each result has the pair");
     let third = example::results("samba", 0.9);
     let page = html(&[&first, &second, &third]);
     for part in [

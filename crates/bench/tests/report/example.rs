@@ -2,6 +2,7 @@
 //! show. The tests of reports and the program that writes example reports share them.
 
 use std::collections::BTreeMap;
+use weir_bench::compare::pairs::judge;
 use weir_bench::results::{
     CacheProof, Environment, Finding, Machine, Network, RESULTS_VERSION, Results, Steady,
     StepResult, StepRun, Summary, TestResult, WorkerResult,
@@ -417,6 +418,36 @@ fn mishaps(speed: f64) -> TestResult {
     mishaps
 }
 
+/// One connection against eight, five repeats of each step: a pair of the catalogue, and a side of
+/// another.
+fn nconnect(speed: f64) -> TestResult {
+    let rates = [
+        ("nconnect=1", 64, 10_200.0),
+        ("nconnect=1", 128, 11_000.0),
+        ("nconnect=8", 64, 19_000.0),
+        ("nconnect=8", 256, 26_000.0),
+    ];
+    let steps = rates.map(|(group, flight, rate)| {
+        let load = Load {
+            reads: rate * speed,
+            writes: 0.0,
+            block: 65_536,
+            mean_ms: f64::from(flight) / rate * 1000.0,
+            depth: flight / 8,
+            jobs: 8,
+        };
+        let mut step = load.step(&format!("{group}-{flight}"), 5);
+        step.group = group.to_owned();
+        step.axis = Some(Axis { label: "requests in flight".to_owned(), value: f64::from(flight) });
+        for run in &mut step.runs {
+            run.total.workload.connections = if group == "nconnect=1" { 1 } else { 8 };
+        }
+        step
+    });
+    let title = "ANF, Linux scale-up: 64 KiB sequential reads, with and without nconnect=8";
+    test("anf-nconnect-64k-sequential", title, Chart::Lines, steps.to_vec())
+}
+
 fn waiting() -> TestResult {
     let mut waiting = test(
         "azure-files-multichannel",
@@ -442,7 +473,7 @@ pub(crate) fn results(label: &str, speed: f64) -> Results {
         "--repeats",
         "3",
     ];
-    Results {
+    let mut results = Results {
         version: RESULTS_VERSION,
         label: label.to_owned(),
         target,
@@ -453,23 +484,38 @@ pub(crate) fn results(label: &str, speed: f64) -> Results {
             clients: (1..=2).map(|number| machine(&format!("host-{number}"))).collect(),
             server: Some(Machine { memory_bytes: 32 << 30, ..machine("nas-1") }),
             transport: "NFSv3 in user space, 2 addresses, 8 connections each".to_owned(),
+            settings: BTreeMap::from([("metadata-cache".to_owned(), "off".to_owned())]),
             facts: vec![(
                 "server's file system".to_owned(),
                 "XFS on 4 NVMe devices, RAID 0".to_owned(),
             )],
         },
-        tests: vec![mix(speed), curve(speed), depth(speed), mishaps(speed), waiting()],
+        tests: vec![
+            mix(speed),
+            curve(speed),
+            depth(speed),
+            mishaps(speed),
+            waiting(),
+            nconnect(speed),
+        ],
         interrupted: true,
         warnings: vec!["Client and server share a switch with other work.".to_owned()],
-    }
+        pairs: Vec::new(),
+    };
+    results.pairs = judge(&[&results]).pairs;
+    results
 }
 
 /// One test that went well in every way.
 pub(crate) fn sound() -> Results {
     let mut sound = results("weir", 1.0);
     sound.tests.truncate(1);
+    sound.pairs.clear();
     sound.warnings.clear();
     sound.interrupted = false;
+    for step in sound.tests.iter_mut().flat_map(|test| &mut test.steps) {
+        step.cache.open.clear();
+    }
     sound
 }
 

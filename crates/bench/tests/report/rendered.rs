@@ -92,6 +92,9 @@ fn the_terminal_says_everything_and_keeps_to_its_width() {
         "Data set of 48 GiB in place of 1 TiB",
         "Corrupt data: 2 blocks",
         "WARNING: Client and server share a switch",
+        "Pairs, against their published ratios",
+        "2.3 to 3 times (an older edition)",
+        "not judged: 64 KiB reads, latency",
     ] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
@@ -126,6 +129,13 @@ fn a_page_holds_every_part_and_nothing_from_outside() {
         "Open: The memory of the client is larger",
         "Not run",
         "XFS on 4 NVMe devices",
+        "setting metadata-cache",
+        "Pairs, against their published ratios",
+        "64 KiB reads, highest rate: nconnect=8 against 1",
+        "as published",
+        "Measured ratios of pairs, and the published ones",
+        "connections 8, not 1",
+        "step nconnect=8-128 of anf-nconnect-64k-sequential was not measured",
         "front end",
     ] {
         // Loads are told by what they do, not by their names.
@@ -143,6 +153,13 @@ fn a_page_holds_every_part_and_nothing_from_outside() {
 fn a_page_says_in_one_word_how_to_take_the_figures() {
     let mut results = example::sound();
     assert!(html(&[&results]).contains("<strong>Sound</strong>"));
+    let open = "the data set (4 GiB) fits into the server's memory (16 GiB)";
+    results.tests[0].steps[1].cache.open.push(open.to_owned());
+    let page = html(&[&results]);
+    assert!(page.contains("<strong>Complete, with care</strong>"));
+    let count = results.tests[0].steps.len() - 1;
+    let told = format!("Caches were not excluded in 1 of {count} steps that exclude them");
+    assert!(page.contains(&told), "{told}");
     results.tests[0].steps[1].runs[0].total.generator.saturated = true;
     assert!(html(&[&results]).contains("<strong>Complete, with limits</strong>"));
     results.tests[0].steps[2].skipped = Some("the volume was full".to_owned());

@@ -111,6 +111,7 @@ pub(super) struct Share {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct PublishedFigures {
     pub(super) mibps: f64,
+    pub(super) iops: u32,
     pub(super) error_percent: f64,
     pub(super) mean_ms: f64,
     pub(super) p5_ms: f64,
@@ -193,6 +194,7 @@ impl CaseOutcome {
             checks,
             published: case.published.map(|row| PublishedFigures {
                 mibps: row.mibps,
+                iops: row.iops,
                 error_percent: row.error_percent,
                 mean_ms: row.mean_ms,
                 p5_ms: row.spread_ms.0,

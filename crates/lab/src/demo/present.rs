@@ -20,7 +20,7 @@ pub(super) fn table(outcome: &DemoOutcome) -> Table {
         Column::figures("IOPS"),
         Column::figures("latency ms, mean (p5 – p95)"),
         Column::figures("off an equal share"),
-        Column::figures("published: MiB/s error mean ms"),
+        Column::figures("published: MiB/s IOPS error mean ms"),
     ];
     Table { columns, rows: outcome.cases.iter().flat_map(rows).collect() }
 }
@@ -33,8 +33,13 @@ fn rows(case: &CaseOutcome) -> Vec<Vec<Cell>> {
 
 fn row(case: &CaseOutcome) -> Vec<Cell> {
     let published = case.published.map_or_else(none, |row| {
-        let text =
-            format!("{} {} {}", row.mibps, percent(row.error_percent, 2), figure(row.mean_ms));
+        let text = format!(
+            "{} {} {} {}",
+            row.mibps,
+            row.iops,
+            percent(row.error_percent, 2),
+            figure(row.mean_ms)
+        );
         Cell::new(text, Tone::Muted)
     });
     let (latency, share) = match case.loads.as_slice() {

@@ -19,10 +19,11 @@ use clap::Args;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use weir_bench::cluster::this_machine;
+use weir_bench::compare::pairs::judge;
 use weir_bench::pages;
 use weir_bench::results::{Results, StepResult, Summary, TestResult};
 use weir_bench::suite::{
-    CacheOptions, Event, Options as SuiteOptions, Plan, Suite, TargetPlace, Workers,
+    CacheOptions, Event, Options as SuiteOptions, Plan, Suite, TargetPlace, Workers, chance_seed,
 };
 use weir_core::units::parse_bytes;
 use weir_load::Target;
@@ -267,6 +268,7 @@ impl Side {
                 server_is_here: true,
                 ..CacheOptions::default()
             },
+            seed: chance_seed(),
             ..SuiteOptions::default()
         }
     }
@@ -300,6 +302,7 @@ impl Side {
                 None => self.results.tests.push(test),
             }
         }
+        self.results.pairs = judge(&[&self.results]).pairs;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Parts that the tests have in common: loads and sweeps.
 
 use crate::scenario::{Axis, Cache, Published, Step};
-use weir_load::workload::{Layout, Operation, Pattern, Stability, Workload};
+use weir_load::workload::{Layout, MixOp, OpShare, Operation, Pattern, Stability, Workload};
 
 /// Bytes in a KiB.
 pub(super) const KIB: u64 = 1 << 10;
@@ -14,8 +14,6 @@ pub(super) const READS: &str = "reads %";
 /// The label of an axis of requests in flight, all jobs together. [`crate::scenario::scale`] keeps
 /// its values true.
 pub(super) const IN_FLIGHT: &str = "requests in flight";
-/// The label of an axis of connections of one client.
-pub(super) const CONNECTIONS: &str = "connections";
 
 /// Blocks of `kib` KiB: `depth` of each job, all clients' processes on files of their own.
 ///
@@ -37,6 +35,20 @@ pub(super) fn data(base: &Workload, pattern: Pattern, read_percent: u8) -> Workl
     Workload { operation: Operation::Data { pattern, read_percent }, ..base.clone() }
 }
 
+/// `base` as fio applies it, reading so many of a hundred: a sequential mix (`rw=rw`) has a
+/// position of the reads and one of the writes in each file.
+pub(super) fn by_fio(base: &Workload, pattern: Pattern, read_percent: u8) -> Workload {
+    if pattern != Pattern::Sequential || !(1..100).contains(&read_percent) {
+        return data(base, pattern, read_percent);
+    }
+    let share = |op, percent| OpShare { op, percent };
+    let mix = vec![
+        share(MixOp::ReadSequential, read_percent),
+        share(MixOp::WriteSequential, 100 - read_percent),
+    ];
+    Workload { operation: Operation::Mix, mix, ..base.clone() }
+}
+
 /// A step with one load, which gets its name.
 pub(super) fn step(name: &str, load: Workload) -> Step {
     let load = Workload { name: name.to_owned(), ..load };
@@ -48,7 +60,7 @@ pub(super) fn axis(label: &str, value: impl Into<f64>) -> Option<Axis> {
     Some(Axis { label: label.to_owned(), value: value.into() })
 }
 
-/// A step for each of `percents` reads.
+/// A step by fio for each of `percents` reads.
 pub(super) fn sweep(
     base: &Workload,
     pattern: Pattern,
@@ -60,7 +72,7 @@ pub(super) fn sweep(
         axis: axis(READS, percent),
         cache,
         published: published(percent),
-        ..step(&format!("reads-{percent}"), data(base, pattern, percent))
+        ..step(&format!("reads-{percent}"), by_fio(base, pattern, percent))
     };
     percents.into_iter().map(each).collect()
 }

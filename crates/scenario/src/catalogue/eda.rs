@@ -2,7 +2,7 @@
 
 use super::build::{GIB, KIB, step};
 use super::{Head, Test};
-use crate::scenario::{Chart, Published, Step};
+use crate::scenario::{Bound, Chart, Published, Step};
 use weir_load::workload::{Length, MixOp, OpShare, Operation, Stability, Workload};
 
 const SOURCE: &str = "Google Cloud NetApp Volumes, large volume under an industry EDA mix (NFSv3), \
@@ -37,6 +37,7 @@ pub(super) fn tests() -> Vec<Test> {
             who: "GCNV, one large volume, six addresses".to_owned(),
             iops: Some(1_350_000.0),
             mibps: Some(21.5 * 1024.0),
+            bound: Bound::UpTo,
             ..Published::default()
         }),
         ..step("front-and-back-end", Workload::default())

@@ -4,15 +4,18 @@
 //! machine is [`crate::scenario::scale`]'s work. Where a publication is silent (requests in flight,
 //! run times), the choice is ours and the test's `about` says so. What needs an ability
 //! that no engine has yet is listed all the same, as waiting; a like load over another protocol
-//! stands under a name of its own and carries no published figures. Documented in
-//! `docs/bench-catalogue.md`.
+//! stands under a name of its own and carries no published figures. `docs/bench-catalogue.md` is
+//! made from it ([`document`]).
 
 mod anf;
+mod audit;
 mod azure;
 mod build;
 mod contract;
+pub mod document;
 mod eda;
 mod gcnv;
+pub mod pairs;
 #[cfg(test)]
 mod tests;
 mod vdbench;

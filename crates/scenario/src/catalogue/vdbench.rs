@@ -2,7 +2,7 @@
 
 use super::build::{GIB, axis, blocks, data, laid_out, step};
 use super::{Head, Test};
-use crate::scenario::{Chart, Published, Step};
+use crate::scenario::{Bound, Chart, Published, Step};
 use weir_load::workload::{Length, Pattern, Rate, Workload};
 
 const SOURCE: &str = "Azure NetApp Files by Vdbench (2019)";
@@ -27,7 +27,7 @@ const RUNS: [Run; 9] = [
     Run { name: "8k-random-read", kib: 8, pattern: Pattern::Random, read_percent: 100, threads: 25, read_iops: Some(300_000.0), mibps: None },
     Run { name: "8k-random-write", kib: 8, pattern: Pattern::Random, read_percent: 0, threads: 20, read_iops: None, mibps: None },
     Run { name: "8k-random-mix", kib: 8, pattern: Pattern::Random, read_percent: 50, threads: 25, read_iops: None, mibps: None },
-    Run { name: "64k-sequential-read", kib: 64, pattern: Pattern::Sequential, read_percent: 100, threads: 20, read_iops: None, mibps: Some(4_608.0) },
+    Run { name: "64k-sequential-read", kib: 64, pattern: Pattern::Sequential, read_percent: 100, threads: 20, read_iops: None, mibps: Some(4_500.0) },
     Run { name: "64k-sequential-write-26", kib: 64, pattern: Pattern::Sequential, read_percent: 0, threads: 26, read_iops: None, mibps: None },
     Run { name: "64k-sequential-write-32", kib: 64, pattern: Pattern::Sequential, read_percent: 0, threads: 32, read_iops: None, mibps: None },
     Run { name: "64k-sequential-write-40", kib: 64, pattern: Pattern::Sequential, read_percent: 0, threads: 40, read_iops: None, mibps: None },
@@ -66,7 +66,7 @@ fn six() -> Test {
             who: WHO.to_owned(),
             read_iops: run.read_iops,
             mibps: run.mibps,
-            about: true,
+            bound: if run.mibps.is_some() { Bound::UpTo } else { Bound::MoreThan },
             ..Published::default()
         }),
         ..step(run.name, load(run))
@@ -76,9 +76,9 @@ fn six() -> Test {
         title: "ANF by Vdbench: 8 KiB random and 64 KiB sequential",
         about: "The published script: 144 files of 693 GB (Vdbench's, which are GiB) opened \
                 o_direct, a fill by 64 KiB, 60 s of warm-up and 600 s at the highest rate, with its \
-                threads of each file. Published: more than 300,000 reads a second and 4.5 GiB/s and \
-                more on one volume, about 1 ms for work that needs low latency. That 4.5 GiB/s was \
-                read is our reading. 14 clients were there and the charts show 12, which is what \
+                threads of each file. Published: more than 300,000 reads a second and at most 4,500 \
+                MiB/s (4.5 GiB/s in the summary) on one volume, about 1 ms for work that needs low \
+                latency. That the 4,500 MiB/s were read is our reading. 14 clients were there and the charts show 12, which is what \
                 runs here. One connection a client is our choice.",
         source: Some(SOURCE),
         chart: Chart::Bars,

@@ -133,4 +133,31 @@ pub struct Published {
     pub latency_ms: Option<f64>,
     /// The figures are read off a text that says "about".
     pub about: bool,
+    /// The way in which the source bounds the figures.
+    pub bound: Bound,
+}
+
+/// The way in which a source bounds its figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Not at all: the figures were measured.
+    #[default]
+    None,
+    /// "Up to": the greatest that was seen.
+    UpTo,
+    /// "More than": the least that was seen.
+    MoreThan,
+}
+
+impl Bound {
+    /// The source's words in front of a figure, with a space behind; empty for a measured one.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::UpTo => "up to ",
+            Self::MoreThan => "more than ",
+        }
+    }
 }

@@ -24,7 +24,7 @@ use super::{Cache, Scenario, Step};
 use weir_core::units::Bytes;
 use weir_load::workload::{Length, Rate, Workload};
 
-pub use estimate::estimate;
+pub use estimate::{PASS_BYTES_PER_S, estimate};
 
 /// To what a scenario is scaled. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,23 +1,46 @@
 //! `weir bench`: the load generator and the benchmark suite. Ctrl-C ends a run early; the results
 //! measured so far are shown.
 
-use super::Global;
 use super::print::usage;
+use super::{Global, connect};
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use weir_bench::cli::{self, BenchCommand, CliError};
+use weir_bench::cli::{self, BenchCommand, CliError, Served};
 use weir_load::Control;
 
 /// Runs `command`; fails if the run was not clean.
 pub(crate) fn run(global: &Global, command: &BenchCommand) -> Result<()> {
     let control = Control::new();
     stop_on_interrupt(control.clone())?;
-    match cli::run(command, global.output.format(), &control) {
+    match cli::run(command, global.output.format(), &control, &|| served(global)) {
         Ok(unclean) if unclean.is_empty() => Ok(()),
         Ok(unclean) => bail!("the run was not clean: {}", unclean.join("; ")),
         Err(CliError::Usage(message)) => Err(usage(&message)),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The server that the options name; nothing if they name none, or if it does not answer, which is
+/// said.
+fn served(global: &Global) -> Option<Served> {
+    if !global.names_server() {
+        return None;
+    }
+    let asked = connect::with_client(global, async {
+        let client = connect::client(global)?;
+        Ok(client.server().await?)
+    });
+    match asked {
+        Ok(info) => {
+            let addresses = info.nfs.iter().chain(&info.smb);
+            let addresses = addresses.filter_map(|address| address.parse().ok()).collect();
+            Some(Served { addresses, memory_bytes: info.memory_bytes })
+        }
+        Err(error) => {
+            weir_report::errln!("weir: the server's API was not asked about its memory: {error:#}");
+            None
+        }
     }
 }
 

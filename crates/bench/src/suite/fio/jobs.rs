@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use weir_load::error::BenchError;
 use weir_load::workload::{
-    Draw, Length, Operation, Pacing, Pattern, Rate, SizeShare, Stability, Starts, Workload,
+    Draw, Length, MixOp, Operation, Pacing, Pattern, Rate, SizeShare, Stability, Starts, Workload,
 };
 
 /// Most jobs of one step: fio shares their memory in one piece.
@@ -68,7 +68,7 @@ fn refused(load: &str, why: &str) -> BenchError {
 
 fn check(load: &Workload) -> Result<(), BenchError> {
     let no = |why: &str| Err(refused(&load.name, why));
-    let Operation::Data { pattern, .. } = load.operation else {
+    let Some((pattern, _)) = shape(load) else {
         return no("reads and writes alone, and this is another operation");
     };
     let sharers = load.jobs.div_ceil(load.files);
@@ -90,11 +90,25 @@ fn check(load: &Workload) -> Result<(), BenchError> {
     Ok(())
 }
 
+/// The order of a load and its reads among a hundred requests, where fio can apply it. A mix of
+/// reads and writes in sequence is fio's `rw=rw`.
+fn shape(load: &Workload) -> Option<(Pattern, u8)> {
+    match (load.operation, load.mix.as_slice()) {
+        (Operation::Data { pattern, read_percent }, _) => Some((pattern, read_percent)),
+        (Operation::Mix, [reads, writes])
+            if (reads.op, writes.op) == (MixOp::ReadSequential, MixOp::WriteSequential) =>
+        {
+            Some((Pattern::Sequential, reads.percent))
+        }
+        _ => None,
+    }
+}
+
 /// The options that all jobs of a load have in common.
 fn common(load: &Workload) -> Result<String, BenchError> {
     let mut lines = Vec::new();
     let mut put = |name: &str, value: String| lines.push(format!("{name}={value}\n"));
-    let Operation::Data { pattern, read_percent } = load.operation else {
+    let Some((pattern, read_percent)) = shape(load) else {
         return Ok(String::new());
     };
     let random = pattern != Pattern::Sequential;
@@ -193,10 +207,7 @@ fn rate(load: &Workload, put: &mut impl FnMut(&str, String)) -> Result<(), Bench
     if each < 1.0 {
         return Err(refused(&load.name, "does not support a rate below one per second for a job"));
     }
-    let reads_percent = match load.operation {
-        Operation::Data { read_percent, .. } => f64::from(read_percent),
-        _ => 100.0,
-    };
+    let reads_percent = shape(load).map_or(100.0, |(_, reads)| f64::from(reads));
     // A rate holds for each direction by itself.
     let part = |percent: f64| (each * percent / 100.0).round();
     let (reads, writes) = (part(reads_percent), part(100.0 - reads_percent));

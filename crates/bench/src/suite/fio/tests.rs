@@ -2,8 +2,8 @@ use super::*;
 use std::collections::BTreeMap;
 use weir_load::control::Control;
 use weir_load::workload::{
-    Draw, Length, Operation, Pacing, Pattern, Rate, Region, SizeShare, Stability, Starts, Think,
-    VerifyScope,
+    Draw, Length, MixOp, OpShare, Operation, Pacing, Pattern, Rate, Region, SizeShare, Stability,
+    Starts, Think, VerifyScope,
 };
 
 fn data(pattern: Pattern, read_percent: u8) -> Operation {
@@ -39,6 +39,18 @@ fn sections(loads: &[Workload]) -> BTreeMap<String, BTreeMap<String, String>> {
 
 fn options(load: Workload) -> BTreeMap<String, String> {
     sections(&[load]).remove("l0j0").unwrap()
+}
+
+#[test]
+fn a_mix_in_sequence_is_fio_s_rw() {
+    let share = |op, percent| OpShare { op, percent };
+    let mix = vec![share(MixOp::ReadSequential, 75), share(MixOp::WriteSequential, 25)];
+    let load = Workload { operation: Operation::Mix, mix, ..small() };
+    let told = options(load.clone());
+    assert_eq!((told["rw"].as_str(), told["rwmixread"].as_str()), ("rw", "75"));
+    assert_eq!(jobs::notes(&[load]), Vec::<String>::new(), "positions are the same here");
+    let cursor = Workload { operation: data(Pattern::Sequential, 75), ..small() };
+    assert_eq!(jobs::notes(&[cursor]).len(), 1);
 }
 
 #[test]

@@ -102,7 +102,7 @@ pub fn search(suite: &mut Suite<'_>, load: &Workload, questions: &[Question]) ->
         let scenario = question.scenario(load);
         (suite.observer)(&Event::Test { scenario: &scenario, number: index + 1, of });
         let mut driver = Driver {
-            state: SuiteState::new(&scenario.name),
+            state: SuiteState::new(&scenario.name, suite.options.seed),
             test: blank(&scenario),
             suite: &mut *suite,
             whole: &mut whole,

@@ -162,6 +162,11 @@ pub(crate) const KEYS: &[Key] = &[
     key("operations", "total number of operations, instead of a time", put!(own operations, whole)),
     key("bytes", "bytes to transfer per job, instead of a time", put!(own bytes, bytes)),
     key("warmup", "duration of the warm-up", put!(warmup_s, seconds)),
+    key(
+        "cooldown",
+        "duration of the load that continues after the measurement",
+        put!(cooldown_s, seconds),
+    ),
     key("drain", "maximum time to wait for the last replies", put!(drain_s, seconds)),
     key("start-delay", "delay after the start of the step", put!(start_delay_s, seconds)),
     key(

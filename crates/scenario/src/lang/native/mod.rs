@@ -6,7 +6,7 @@ mod item;
 pub(super) mod keys;
 
 use super::{LangError, Options, Source};
-use crate::scenario::{Axis, Cache, Chart, Language, Published, Scenario, Step};
+use crate::scenario::{Axis, Bound, Cache, Chart, Language, Published, Scenario, Step};
 use item::{Item, Value};
 use keys::{Draft, KEYS, axis, layered};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +48,7 @@ pub(super) const PUBLISHED: &[(&str, &str)] = &[
     ("mibps", "MiB/s"),
     ("latency-ms", "mean latency"),
     ("about", "whether the source says \"about\""),
+    ("bound", "`up-to` or `more-than`, if the source says so"),
 ];
 
 /// Most steps of a scenario.
@@ -374,6 +375,10 @@ impl Text<'_> {
                 Some(item) => self.of("about", item, Item::truth)?,
                 None => false,
             },
+            bound: match table.get("bound") {
+                Some(item) => self.of("bound", item, bound)?,
+                None => Bound::None,
+            },
         })
     }
 
@@ -394,6 +399,15 @@ impl Text<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The way in which a source bounds its figures.
+fn bound(item: &Item) -> Result<Bound, String> {
+    match item.text()? {
+        "up-to" => Ok(Bound::UpTo),
+        "more-than" => Ok(Bound::MoreThan),
+        other => Err(format!("{other:?} is neither up-to nor more-than")),
     }
 }
 

@@ -66,6 +66,7 @@ const DRIVEN: &[(&str, &str, Check)] = &[
         w.length == Length::Bytes { per_job: 4 << 20, at_most_s: Some(9.0) }
     }),
     ("warmup", "warmup = \"500ms\"", |w| w.warmup_s == 0.5),
+    ("cooldown", "cooldown = \"5s\"", |w| w.cooldown_s == 5.0),
     ("drain", "drain = \"3s\"", |w| w.drain_s == 3.0),
     ("start-delay", "start-delay = \"3s\"", |w| w.start_delay_s == 3.0),
     ("stability", "stability = \"file-sync\"", |w| w.stability == Stability::FileSync),
@@ -161,13 +162,14 @@ fn the_examples_are_read() {
 #[test]
 fn published_figures_and_axes_belong_to_steps() {
     let text = "[[step]]\nname = \"s\"\nsweep = { depth = [1, 2] }\n\
-                published = [{ who = \"x\", read-iops = 5 }, { iops = 6.5, about = true }]\n\
+                published = [{ who = \"x\", read-iops = 5, bound = \"up-to\" }, { iops = 6.5, about = true }]\n\
                 [[step]]\nname = \"t\"\naxis = { label = \"l\", value = 3 }\npreparation = true\n\
                 published = { latency-ms = 1 }\n";
     let scenario = read(text).unwrap();
     let published = |step: usize| scenario.steps[step].published.clone().unwrap();
     assert_eq!((published(0).who.as_str(), published(0).read_iops), ("x", Some(5.0)));
     assert_eq!((published(1).iops, published(1).about), (Some(6.5), true));
+    assert_eq!((published(0).bound, published(1).bound), (Bound::UpTo, Bound::None));
     assert_eq!(published(2).latency_ms, Some(1.0));
     assert_eq!(scenario.steps[2].axis, Some(Axis { label: "l".into(), value: 3.0 }));
     assert!(scenario.steps[2].preparation);

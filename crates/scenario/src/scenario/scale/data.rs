@@ -5,7 +5,7 @@ use super::{Changes, Scale};
 use crate::scenario::Step;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_core::units::Bytes;
-use weir_load::workload::{Length, Operation, Pattern, Starts, Workload};
+use weir_load::workload::{Length, MixOp, Operation, Pattern, Starts, Workload};
 
 /// Files become no smaller than this, or sixteen requests, before there are fewer of them.
 const FILE_BYTES_MIN: u64 = 4 << 20;
@@ -193,8 +193,10 @@ const fn divisor(mut one: u64, mut other: u64) -> u64 {
 /// Bytes below which a load says little.
 fn meaningful(load: &Workload) -> u64 {
     let random = RANDOM_BLOCKS_MIN.saturating_mul(largest(load));
+    let in_order = |op| matches!(op, MixOp::ReadSequential | MixOp::WriteSequential);
     match load.operation {
         Operation::Data { pattern: Pattern::Sequential, .. } => SEQUENTIAL_BYTES_MIN,
+        Operation::Mix if load.mix.iter().all(|share| in_order(share.op)) => SEQUENTIAL_BYTES_MIN,
         Operation::Data { .. } => random,
         _ if load.file_bytes <= SMALL_FILE_BYTES => METADATA_FILES_MIN * load.file_bytes,
         _ => random,

@@ -1,11 +1,11 @@
 //! The duration of a scenario.
 
-use crate::scenario::{Scenario, Step};
+use crate::scenario::{Cache, Scenario, Step};
 use std::time::Duration;
 use weir_load::workload::{Layout, Length, Workload};
 
-/// The assumed speed of laying out, in bytes a second.
-const LAYOUT_BYTES_PER_S: f64 = 300.0 * 1024.0 * 1024.0;
+/// The assumed speed of laying files out and of passes over them, in bytes a second.
+pub const PASS_BYTES_PER_S: f64 = 300.0 * 1024.0 * 1024.0;
 /// Files that are assumed to be made in a second.
 const FILES_PER_S: f64 = 2000.0;
 /// Operations that are assumed to be answered in a second, where a count ends the run.
@@ -13,9 +13,9 @@ const OPERATIONS_PER_S: f64 = 20_000.0;
 /// Longest time (s) for connecting, the last answers and clearing away in ordinary circumstances.
 const AROUND_S: f64 = 1.0;
 
-/// About how long `repeats` runs of `scenario` take: laying out at 300 MiB/s, warm-ups and measured
-/// times, and a second for each step around them. What waits for answers of a throttled volume
-/// takes longer.
+/// About how long `repeats` runs of `scenario` take: laying out at 300 MiB/s, passes that fill
+/// caches at the same speed, warm-ups and measured times, and a second for each step around them.
+/// What waits for answers of a throttled volume takes longer.
 #[must_use]
 pub fn estimate(scenario: &Scenario, repeats: u32) -> Duration {
     let mut kept: Vec<(&str, u64)> = Vec::new();
@@ -32,6 +32,9 @@ pub fn estimate(scenario: &Scenario, repeats: u32) -> Duration {
             kept.clear();
         }
         seconds += step_s(step);
+        if step.cache == Cache::Included {
+            seconds += pass_s(step);
+        }
     }
     let all = seconds * f64::from(repeats.max(1));
     Duration::try_from_secs_f64(all).unwrap_or(Duration::MAX)
@@ -47,9 +50,16 @@ fn layout_s(load: &Workload) -> f64 {
         Layout::Existing => 0.0,
         Layout::Sparse => files / FILES_PER_S,
         Layout::Written { .. } => {
-            files / FILES_PER_S + files * load.file_bytes as f64 / LAYOUT_BYTES_PER_S
+            files / FILES_PER_S + files * load.file_bytes as f64 / PASS_BYTES_PER_S
         }
     }
+}
+
+/// A pass over all data that a step moves.
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn pass_s(step: &Step) -> f64 {
+    let loads = step.loads.iter().filter(|load| load.moves_data());
+    loads.map(|load| f64::from(load.files) * load.file_bytes as f64 / PASS_BYTES_PER_S).sum()
 }
 
 /// The longest of a step's loads.
@@ -63,7 +73,7 @@ fn load_s(load: &Workload) -> f64 {
         Length::Seconds(seconds) => seconds,
         Length::Operations(count) => count as f64 / OPERATIONS_PER_S,
         Length::Bytes { per_job, at_most_s } => {
-            let all = per_job as f64 * f64::from(load.jobs) / LAYOUT_BYTES_PER_S;
+            let all = per_job as f64 * f64::from(load.jobs) / PASS_BYTES_PER_S;
             at_most_s.map_or(all, |most| all.min(most))
         }
     };

@@ -246,6 +246,9 @@ fn an_estimate_counts_the_layout_once_and_every_step() {
     assert_eq!(estimate(&shared, 3).as_secs(), 63);
     let apart = written(vec![step("a", false), step("b", false)]);
     assert_eq!(estimate(&apart, 1).as_secs(), 22);
+    let mut filled = shared;
+    filled.steps[1].cache = Cache::Included;
+    assert_eq!(estimate(&filled, 1).as_secs(), 22, "a pass fills the caches of a step");
 }
 
 #[test]
