@@ -88,6 +88,7 @@ mod tests {
     #[test]
     fn one_calibrates_a_server_at_a_time() {
         let server = |key: &str| ServerInfo {
+            memory_bytes: None,
             version: String::new(),
             pid: 1,
             nfs: Vec::new(),
