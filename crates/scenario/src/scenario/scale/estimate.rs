@@ -15,7 +15,7 @@ const AROUND_S: f64 = 1.0;
 
 /// About how long `repeats` runs of `scenario` take: laying out at 300 MiB/s, passes that fill
 /// caches at the same speed, warm-ups and measured times, and a second for each step around them.
-/// What waits for answers of a throttled volume takes longer.
+/// Steps on a throttled volume, which waits with its answers, take longer.
 #[must_use]
 pub fn estimate(scenario: &Scenario, repeats: u32) -> Duration {
     let mut kept: Vec<(&str, u64)> = Vec::new();
