@@ -12,7 +12,7 @@ use weir_load::target::Target;
 use weir_load::workload::Workload;
 
 /// Version of the protocol. All versions can parse each other's greetings, and nothing else.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Failures that are told of what follows a load.
 const FAILURES_MAX: usize = 100;

@@ -76,6 +76,7 @@ impl Executor for Local {
         (context.ready)();
         let record =
             step.run(Instant::now(), context.control, |window| (context.observe)(window))?;
-        Ok(Applied { record, workers: Vec::new(), notes: Vec::new() })
+        let notes = loads.iter().filter_map(|load| self.target.shared_source(load.clients));
+        Ok(Applied { record, workers: Vec::new(), notes: notes.collect() })
     }
 }

@@ -47,6 +47,28 @@ impl Executor for Workers {
         loads: &[Workload],
         context: &mut Context<'_>,
     ) -> Result<Applied, BenchError> {
-        self.coordinator.apply(&self.target, loads, context)
+        let mut applied = self.coordinator.apply(&self.target, loads, context)?;
+        let workers = u32::try_from(self.coordinator.len()).unwrap_or(u32::MAX);
+        applied.notes.extend(loads.iter().filter_map(|load| shared(&self.target, load, workers)));
+        Ok(applied)
     }
+}
+
+/// A sentence if clients of a worker share its address.
+fn shared(target: &Target, load: &Workload, workers: u32) -> Option<String> {
+    let has_sources = match target {
+        Target::Nfs(nfs) => !nfs.sources.is_empty(),
+        Target::Smb(smb) => !smb.sources.is_empty(),
+        Target::Path(_) => return None,
+    };
+    if has_sources || load.clients <= workers {
+        return target.shared_source(if has_sources { load.clients } else { 1 });
+    }
+    target.shared_source(load.clients)?;
+    Some(format!(
+        "{} simulated clients share the addresses of {workers} workers: each has its own \
+         connections, ports and machine name, but a server that distinguishes clients by address \
+         sees fewer of them",
+        load.clients
+    ))
 }

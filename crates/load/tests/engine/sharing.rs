@@ -99,3 +99,21 @@ fn clients_are_spread_evenly_over_several_addresses() {
     assert_eq!(counts, [4, 4, 4]);
     assert_eq!(server.locals(), all.into_iter().collect::<BTreeSet<_>>());
 }
+
+#[test]
+fn each_client_calls_under_a_machine_name_of_its_own_also_from_one_address() {
+    let server = Responder::start();
+    let here = std::net::IpAddr::from([127, 0, 0, 9]);
+    let target = NfsTarget { sources: vec![here], ..server.nfs_target("/vol") };
+    let load =
+        Workload { jobs: 6, clients: 3, connections: 2, ..workload(Pattern::Random, 100, 600) };
+    let prepared = prepare(&Target::Nfs(target), &load).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert!(result.is_clean(), "{:?}", result.errors);
+    assert_eq!(result.connections.opened, 6);
+    let clients: BTreeSet<_> = result.jobs.iter().map(|job| job.client.as_str()).collect();
+    assert_eq!(clients, BTreeSet::from(["client-1", "client-2", "client-3"]));
+    let wanted = ["weir-bench", "weir-bench-1", "weir-bench-2", "weir-bench-3"];
+    assert_eq!(server.machines(), wanted.map(str::to_owned).into());
+    assert!(server.peers().contains(&here));
+}

@@ -18,6 +18,8 @@ use weir_load::workload::Workload;
 const PROBES: usize = 8;
 /// Time between two looks for new progress and for a stop.
 const LOOK: Duration = Duration::from_millis(20);
+/// A machine name has at most 255 bytes, and clients add their numbers (RFC 5531 §8.2).
+const MACHINE_CHARS_MAX: usize = 60;
 /// Length of a window that is shown.
 const WINDOW_NS: u64 = 100_000_000;
 
@@ -87,7 +89,7 @@ impl<'a, 'c> Step<'a, 'c> {
         self.probe(|_| true)?;
         self.wait(|seat| seat.is_awaited(Progress::Probed), true)?;
         self.order(|seat| {
-            let (target, loads) = (target.clone(), seat.loads.clone());
+            let (target, loads) = (known_as(target, &seat.name), seat.loads.clone());
             Some(Order::Prepare(Box::new(Preparation { step, target, loads })))
         })?;
         self.wait(|seat| seat.is_awaited(Progress::Prepared), true)?;
@@ -254,6 +256,15 @@ impl<'a, 'c> Step<'a, 'c> {
             (self.context.observe)(&window);
         }
     }
+}
+
+/// The target for a worker: its clients are known to the server by the worker's name.
+fn known_as(target: &Target, worker: &str) -> Target {
+    let mut target = target.clone();
+    if let Target::Nfs(nfs) = &mut target {
+        nfs.machine = worker.chars().take(MACHINE_CHARS_MAX).collect();
+    }
+    target
 }
 
 /// The step that a report is about.

@@ -39,19 +39,19 @@ pub(in crate::engine) type Opened<C> = (TcpStream, C, <C as Channel>::Records);
 pub(in crate::engine) fn sources(
     workload: &Workload,
     addresses: &Addresses<'_>,
-) -> Result<Vec<Option<IpAddr>>, BenchError> {
-    // Of several processes each has the address of its machine, unless they are told.
-    let here = workload.part.is_some_and(|part| part.of > 1)
-        && addresses.sources.is_empty()
-        && !addresses.first.ip().is_loopback();
-    let clients = if here { 1 } else { workload.clients };
-    (0..workload.clients).map(|client| addresses.source(client, clients)).collect()
+) -> Vec<Option<IpAddr>> {
+    (0..workload.clients).map(|client| addresses.source(client, workload.clients)).collect()
 }
 
-/// The names of clients with these addresses.
+/// The names of clients with these addresses: an address that only one has, otherwise a number.
 pub(in crate::engine) fn names(sources: &[Option<IpAddr>]) -> Vec<String> {
-    let name = |source: &Option<IpAddr>| source.map_or_else(String::new, |ip| ip.to_string());
-    sources.iter().map(name).collect()
+    let is_own = |source: &IpAddr| sources.iter().flatten().filter(|ip| *ip == source).count() == 1;
+    let name = |(number, source): (usize, &Option<IpAddr>)| match source {
+        Some(ip) if is_own(ip) => ip.to_string(),
+        _ if sources.len() > 1 => format!("client-{}", number + 1),
+        _ => String::new(),
+    };
+    sources.iter().enumerate().map(name).collect()
 }
 
 /// The number of the load's connections to each address.
@@ -185,6 +185,16 @@ mod tests {
         }
         seen.sort_unstable();
         assert_eq!(seen, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn clients_are_named_by_address_where_it_is_their_own() {
+        let ip = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(names(&[ip("10.0.0.1"), ip("10.0.0.2")]), ["10.0.0.1", "10.0.0.2"]);
+        let some = [ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.1")];
+        assert_eq!(names(&some), ["client-1", "10.0.0.2", "client-3"]);
+        assert_eq!(names(&[None, None]), ["client-1", "client-2"]);
+        assert_eq!(names(&[None]), [""]);
     }
 
     #[test]

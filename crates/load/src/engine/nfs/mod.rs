@@ -36,9 +36,6 @@ pub use mount::mount;
 pub use session::Session;
 pub use status::name as status_name;
 
-/// The name that credentials carry.
-const MACHINE: &[u8] = b"weir-bench";
-
 /// The files of a run.
 pub(super) struct Files {
     target: NfsTarget,
@@ -59,8 +56,8 @@ impl Files {
         progress: &mut Layingout<'_>,
     ) -> Result<Self, BenchError> {
         let workload = &plan.workload;
-        let caller = Caller::sys(&Credentials::new(target.uid, target.gid), MACHINE);
-        let sources = net::sources(workload, &target.addresses())?;
+        let caller = caller(target, &target.machine);
+        let sources = net::sources(workload, &target.addresses());
         let root = mount(target, caller.clone())?;
         let mut session = Session::open(target.address, None, caller.clone())?.patient();
         for further in &target.more {
@@ -130,9 +127,10 @@ impl Files {
         let place = (u64::from(seat.client) << 32) | u64::from(stream_port(&stream));
         let sequence = u32::try_from(mix(plan.run ^ place) >> 32).unwrap_or(0);
         let whole = plan.workload.verify_reads.then(|| record_bytes_max(&plan.workload));
+        let machine = self.target.machine_of(seat.client, plan.workload.clients);
         let encoder = Encoder {
             plan: plan.clone(),
-            caller: self.caller.clone(),
+            caller: caller(&self.target, &machine),
             handles: Arc::clone(&self.handles),
             made: HashMap::new(),
             turn: 0,
@@ -189,6 +187,11 @@ impl Files {
     fn session(&self) -> Result<Session, BenchError> {
         Ok(Session::open(self.target.address, None, self.caller.clone())?.patient())
     }
+}
+
+/// A caller on the machine of this name.
+fn caller(target: &NfsTarget, machine: &str) -> Caller {
+    Caller::sys(&Credentials::new(target.uid, target.gid), machine.as_bytes())
 }
 
 /// The longest reply to a read of the load.
