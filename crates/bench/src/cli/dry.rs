@@ -1,5 +1,6 @@
 //! The output of a dry run.
 
+use crate::cluster::{Wanted, WorkerPlace};
 use crate::suite::{Options, Plan, step_seconds};
 use weir_core::units::Bytes;
 use weir_core::units::span;
@@ -34,6 +35,29 @@ pub(super) fn text(scenarios: &[Scenario], options: &Options) -> Text {
         Bytes(plan.layout_bytes)
     ));
     text
+}
+
+/// The workers that would apply the loads.
+pub(super) fn workers(text: &mut Text, workers: &[Wanted]) {
+    if workers.is_empty() {
+        return;
+    }
+    text.blank();
+    text.line(format_args!("Workers that would be started:"));
+    for worker in workers {
+        match &worker.place {
+            WorkerPlace::Ssh(host) => text.line(format_args!("  {} by ssh {host}", worker.name)),
+            WorkerPlace::Local => text.line(format_args!("  {} on this machine", worker.name)),
+        }
+    }
+}
+
+/// What a reader should know before.
+pub(super) fn notes(text: &mut Text, notes: &[String]) {
+    if !notes.is_empty() {
+        text.blank();
+    }
+    notes.iter().for_each(|note| text.line(format_args!("note: {note}")));
 }
 
 fn test(text: &mut Text, scenario: &Scenario) {
@@ -93,6 +117,9 @@ fn words(load: &Workload) -> String {
             Bytes(load.file_bytes),
             load.directory
         ));
+        if !load.target.is_empty() {
+            words.push_str(&format!(" of {}", load.target));
+        }
     }
     words.push_str(&match load.length {
         Length::Seconds(seconds) => {

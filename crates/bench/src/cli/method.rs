@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_core::units::parse_bytes;
 use weir_core::units::parse_time;
 use weir_load::stats::cpu;
-use weir_load::target::Target;
+use weir_load::target::Targets;
 
 /// Options of the measurement.
 #[derive(Args, Clone, Debug)]
@@ -53,18 +53,18 @@ pub(super) struct Files {
 }
 
 impl MethodArgs {
-    /// The options for a target.
+    /// The options for targets.
     pub(super) fn options(
         &self,
         text: &str,
-        target: &Target,
+        targets: &Targets,
         files: Files,
         label: Option<&str>,
     ) -> Result<Options, CliError> {
         if let Some(pid) = self.server_pid {
             cpu::process(pid).map_err(|source| CliError::Server { pid, source })?;
         }
-        let reach = Reach::of(target);
+        let reach = Reach::of_all(targets);
         let here = this_machine().memory_bytes;
         Ok(Options {
             label: label.unwrap_or_default().to_owned(),

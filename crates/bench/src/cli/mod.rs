@@ -7,6 +7,7 @@ mod choose;
 pub mod compare;
 mod dry;
 mod fit;
+mod hosts;
 mod list;
 mod method;
 mod output;
@@ -18,6 +19,7 @@ mod search;
 mod show;
 mod single;
 mod table;
+mod targets;
 mod values;
 pub mod worker;
 
@@ -204,7 +206,7 @@ mod tests {
             panic!("a run")
         };
         assert_eq!(run.choice.line.len(), 5);
-        assert_eq!(run.choice.target.as_deref(), Some("nfs://10.0.0.4/vol"));
+        assert_eq!(run.choice.target[0].text, "nfs://10.0.0.4/vol");
         let Some(BenchSubcommand::Run(run)) =
             parse(&["run", "a", "b.fio", "/mnt", "--scale", "auto", "--steady"]).unwrap().command
         else {

@@ -2,11 +2,12 @@
 
 use super::data::{self, Laid};
 use super::options::Options;
+use std::collections::BTreeMap;
 use weir_load::workload::Workload;
 use weir_scenario::scenario::{Scenario, Step};
 
 /// The demands of running scenarios.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Steps that are applied.
     pub steps: usize,
@@ -16,6 +17,8 @@ pub struct Plan {
     pub open_ended: usize,
     /// The most that the files hold at one time, in bytes.
     pub peak_bytes: u64,
+    /// The same of each target, by name.
+    pub peak_of: BTreeMap<String, u64>,
     /// The bytes written to lay files out.
     pub layout_bytes: u64,
 }
@@ -64,6 +67,10 @@ impl Plan {
         self.layout_bytes = self.layout_bytes.saturating_add(data::bytes(&missing));
         laid.add(&step.loads);
         self.peak_bytes = self.peak_bytes.max(laid.bytes());
+        for (target, bytes) in laid.by_target() {
+            let peak = self.peak_of.entry(target.to_owned()).or_default();
+            *peak = bytes.max(*peak);
+        }
         if !step.shares_files && !options.keep {
             for directory in data::directories(&step.loads) {
                 laid.forget(&directory);

@@ -4,27 +4,27 @@ use super::{Applied, Context, Executor};
 use crate::cluster::{Clock, Connected, Coordinator, Patience};
 use crate::results::Machine;
 use weir_load::error::BenchError;
-use weir_load::target::Target;
+use weir_load::target::{Target, Targets};
 use weir_load::workload::Workload;
 
 /// Workers and what they load.
 pub struct Workers {
     coordinator: Coordinator,
-    target: Target,
+    targets: Targets,
 }
 
 impl Workers {
-    /// These workers, on `target`.
+    /// These workers, on `targets`.
     ///
     /// # Errors
     /// [`BenchError::Local`] if no thread can be started.
     pub fn new(
-        target: Target,
+        targets: impl Into<Targets>,
         connected: Vec<Connected>,
         patience: Patience,
     ) -> Result<Self, BenchError> {
         let coordinator = Coordinator::new(connected, Clock::new(), patience)?;
-        Ok(Self { coordinator, target })
+        Ok(Self { coordinator, targets: targets.into() })
     }
 
     /// The workers' machines, for the environment of results.
@@ -47,9 +47,10 @@ impl Executor for Workers {
         loads: &[Workload],
         context: &mut Context<'_>,
     ) -> Result<Applied, BenchError> {
-        let mut applied = self.coordinator.apply(&self.target, loads, context)?;
+        let mut applied = self.coordinator.apply(&self.targets, loads, context)?;
         let workers = u32::try_from(self.coordinator.len()).unwrap_or(u32::MAX);
-        applied.notes.extend(loads.iter().filter_map(|load| shared(&self.target, load, workers)));
+        let shared = |load: &Workload| shared(self.targets.of(load).ok()?, load, workers);
+        applied.notes.extend(loads.iter().filter_map(shared));
         Ok(applied)
     }
 }

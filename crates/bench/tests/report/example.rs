@@ -112,6 +112,7 @@ impl Load {
                 warmup_s: 3.0,
             }),
             loads: Vec::new(),
+            targets: Vec::new(),
             workers: Vec::new(),
             total,
         }

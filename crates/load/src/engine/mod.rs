@@ -4,6 +4,7 @@
 //! An engine brings the files (`nfs`, `path`) and one closure per worker thread; this module
 //! starts them, watches them, and makes one result of their notes.
 
+mod check;
 mod collect;
 mod content;
 mod drive;
@@ -39,6 +40,7 @@ use usage::Usage;
 use weir_core::rng::mix;
 use weir_core::units::Bytes;
 
+pub use check::{check_sources, check_step};
 pub use collect::{Phase, Window};
 pub use foreign::Foreign;
 pub use nfs::{FollowUp, Session, mount, room, status_name};
@@ -122,7 +124,8 @@ pub fn prepare_with(
     control: &Control,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Prepared, BenchError> {
-    let step = prepare_step(target, std::slice::from_ref(workload), control, progress)?;
+    let targets = target.clone().into();
+    let step = prepare_step(&targets, std::slice::from_ref(workload), control, progress)?;
     step.into_only().ok_or(BenchError::Worker)
 }
 
@@ -322,11 +325,11 @@ impl Prepared {
 }
 
 impl Backend {
-    fn client_names(&self) -> Vec<String> {
+    fn client_names(&self, workload: &Workload) -> Vec<String> {
         match self {
             Self::Nfs(files) => files.client_names(),
             Self::Smb(files) => files.client_names(),
-            Self::Path(_) => Vec::new(),
+            Self::Path(files) => files.client_names(workload),
         }
     }
 

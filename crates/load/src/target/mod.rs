@@ -1,14 +1,17 @@
 //! The target of a measurement: an NFS export, an SMB share, or a path.
 
+mod path;
 mod smb;
+mod targets;
 
+pub use path::PathTarget;
 pub use smb::{Password, SmbSecurity, SmbTarget};
+pub use targets::Targets;
 
 use crate::error::BenchError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
 
 /// The port of NFS, RFC 1813 §2.1.
 const NFS_PORT: u16 = 2049;
@@ -25,7 +28,7 @@ pub enum Target {
     /// A share, by SMB 3.1.1.
     Smb(SmbTarget),
     /// A directory of a mounted file system.
-    Path(PathBuf),
+    Path(PathTarget),
 }
 
 /// An NFSv3 export and who asks.
@@ -261,7 +264,7 @@ impl fmt::Display for Target {
                 f.write_str(&nfs.export)
             }
             Self::Smb(smb) => smb.fmt(f),
-            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Path(path) => path.fmt(f),
         }
     }
 }

@@ -44,7 +44,7 @@ impl Site {
     fn target(&self) -> Target {
         match self {
             Self::Server(server) => server.target(),
-            Self::Directory(directory) => Target::Path(directory.path().to_owned()),
+            Self::Directory(directory) => Target::Path(directory.path().into()),
         }
     }
 

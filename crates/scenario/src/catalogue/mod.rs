@@ -105,6 +105,7 @@ impl Head<'_> {
             changes: Vec::new(),
             waiting,
             text: None,
+            hosts: Vec::new(),
         }
     }
 }

@@ -67,6 +67,24 @@ pub(in crate::engine) fn counts(
     counts
 }
 
+/// Checks that the connections can carry what the jobs keep in flight.
+pub(in crate::engine) fn check(workload: &Workload) -> Result<(), BenchError> {
+    units(workload).iter().try_for_each(|unit| depth(workload, unit).map(drop))
+}
+
+/// The most requests in flight on a connection of `unit`.
+fn depth(workload: &Workload, unit: &Unit) -> Result<usize, BenchError> {
+    let depth = usize::try_from(workload.depth).unwrap_or(usize::MAX);
+    let most = depth.saturating_mul(unit.jobs.len()).div_ceil(unit.connections);
+    if most <= usize::try_from(DEPTH_MAX).unwrap_or(0) {
+        return Ok(most);
+    }
+    Err(BenchError::Workload(format!(
+        "{most} requests in flight on one connection are more than {DEPTH_MAX}: use more \
+         connections, fewer jobs or less depth"
+    )))
+}
+
 /// Opens the connections, and deals them and the jobs to the threads.
 pub(in crate::engine) fn workers<C: Channel>(
     plan: &Plan,
@@ -108,16 +126,10 @@ fn equip<C: Channel>(
     for index in &unit.jobs {
         worker.jobs.push(Job::new(workload, *index, &plan.common));
     }
-    let depth = usize::try_from(workload.depth).unwrap_or(0);
+    let most = depth(workload, unit)?;
     // Each job in turn takes one place on the next connection.
-    let places: Vec<usize> = (0..depth).flat_map(|_| first..first + unit.jobs.len()).collect();
-    let most = places.len().div_ceil(unit.connections);
-    if most > usize::try_from(DEPTH_MAX).unwrap_or(0) {
-        return Err(BenchError::Workload(format!(
-            "{most} requests in flight on one connection are more than {DEPTH_MAX}: use more \
-             connections, fewer jobs or less depth"
-        )));
-    }
+    let places: Vec<usize> =
+        (0..workload.depth).flat_map(|_| first..first + unit.jobs.len()).collect();
     let seat = Seat { jobs: &unit.jobs, depth: most, client: unit.client, address, source };
     for number in 0..unit.connections {
         let (stream, channel, records) = open(&seat)?;

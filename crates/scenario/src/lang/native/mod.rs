@@ -104,6 +104,7 @@ pub(super) fn scenario(source: &Source, _: &Options) -> Result<Scenario, LangErr
         changes: Vec::new(),
         waiting: None,
         text: None,
+        hosts: Vec::new(),
     })
 }
 
