@@ -263,10 +263,17 @@ impl Prepared {
 
     /// Does the work after the load that must come before anybody looks at the files.
     fn settle(&self, record: &mut Record) {
-        let workload = &self.plan.workload;
-        if !workload.end_sync || !workload.writes() {
-            return;
+        if self.plan.workload.end_sync && self.plan.workload.writes() {
+            self.sync(record);
         }
+        if let Backend::Nfs(files) = &self.backend {
+            for (what, count) in files.lost_writes(&self.plan) {
+                record.fail_often(what, count);
+            }
+        }
+    }
+
+    fn sync(&self, record: &mut Record) {
         let synced = match &self.backend {
             Backend::Nfs(files) => files.sync(&self.plan),
             Backend::Smb(files) => files.sync(&self.plan),

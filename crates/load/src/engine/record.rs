@@ -86,6 +86,11 @@ impl Record {
         *self.faults.entry(what).or_default() += 1;
     }
 
+    /// Notes something that happened `count` times.
+    pub(super) fn fail_often(&mut self, what: String, count: u64) {
+        *self.faults.entry(what).or_default() += count;
+    }
+
     /// Makes records of parts one of the whole: when it began by the clock of who asked for it,
     /// and what was noted there meanwhile.
     pub fn settle(&mut self, started_unix_s: f64, marks: Vec<Mark>) {

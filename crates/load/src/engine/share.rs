@@ -3,7 +3,7 @@
 
 use crate::error::BenchError;
 use crate::verify::{BLOCKS_MAX, Base, FileLedger, Ledger};
-use crate::workload::{Layout, Location, Workload};
+use crate::workload::{Layout, Location, Stability, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
 use weir_core::rng::mix;
@@ -50,6 +50,8 @@ struct Wanted {
     layout: Option<Layout>,
     /// The load that verifies it, and the size of its blocks.
     verified: Option<(String, u32)>,
+    /// A load writes it so that the server may lose the data until a COMMIT.
+    is_unstable: bool,
     /// A load that writes it without stamps.
     plain: Option<String>,
     /// This process works on it.
@@ -101,6 +103,7 @@ fn want(file: &mut Wanted, place: usize, load: &Workload, number: u32) -> Result
     file.size = file.size.max(load.size_needed());
     file.keep |= load.keep;
     file.used |= load.uses(number);
+    file.is_unstable |= load.writes() && load.stability == Stability::Unstable;
     if load.layout != Layout::Existing && file.maker.is_none() {
         (file.maker, file.layout) = (Some(place), Some(load.layout));
     }
@@ -135,11 +138,12 @@ fn wanted(loads: &[Workload]) -> Result<HashMap<Key, Wanted>, BenchError> {
             want(wanted.entry(key(load, number)).or_default(), place, load, number)?;
         }
     }
-    let blocks = wanted.values().fold(0_u64, |sum, file| sum.saturating_add(file.blocks()));
-    if blocks > BLOCKS_MAX {
+    let cells = wanted.values().fold(0_u64, |sum, file| sum.saturating_add(file.cells()));
+    if cells > BLOCKS_MAX {
         return Err(BenchError::Workload(format!(
-            "verification supports at most {BLOCKS_MAX} blocks, but these files have more: use \
-             fewer or smaller files, or larger blocks"
+            "verification supports at most {BLOCKS_MAX} blocks, half as many where they are \
+             written unstable, but these files have more: use fewer or smaller files, or larger \
+             blocks"
         )));
     }
     Ok(wanted)
@@ -153,6 +157,11 @@ impl Wanted {
             _ => 0,
         }
     }
+
+    /// Numbers that a ledger keeps.
+    fn cells(&self) -> u64 {
+        self.blocks().saturating_mul(if self.is_unstable { 2 } else { 1 })
+    }
 }
 
 fn ledgers(wanted: &HashMap<Key, Wanted>) -> HashMap<Key, Arc<FileLedger>> {
@@ -164,6 +173,7 @@ fn ledgers(wanted: &HashMap<Key, Wanted>) -> HashMap<Key, Arc<FileLedger>> {
             Some(Layout::Written { .. }) => Base::Stamped,
         };
         let ledger = FileLedger::new(key.1.clone(), file_id(key), base, file.blocks());
+        let ledger = if file.is_unstable { ledger.unstable() } else { ledger };
         ledgers.insert(key.clone(), Arc::new(ledger));
     }
     ledgers

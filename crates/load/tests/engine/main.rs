@@ -14,6 +14,7 @@ mod paths;
 mod patience;
 mod places;
 mod responder;
+mod restarts;
 mod sharing;
 mod verification;
 

@@ -11,6 +11,7 @@ mod mount;
 mod reply;
 mod session;
 mod status;
+mod verifiers;
 mod verify;
 
 use super::job::Made;
@@ -20,11 +21,12 @@ use crate::error::BenchError;
 use crate::target::NfsTarget;
 use crate::workload::{Layout, Workload};
 use calls::{Encoder, Handles};
-use channel::NfsChannel;
+use channel::{NfsChannel, Shown};
 use inbox::{HEAD_BYTES, RpcRecords};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
+use verifiers::{News, Verifiers};
 use weir_core::Credentials;
 use weir_core::rng::mix;
 use weir_nfs::client::Caller;
@@ -46,6 +48,7 @@ pub(super) struct Files {
     created_directory: bool,
     /// Names of the files that this load made and that need not stay.
     made: Vec<String>,
+    verifiers: Arc<Verifiers>,
 }
 
 impl Files {
@@ -76,6 +79,7 @@ impl Files {
             handles: Arc::new(Handles::new(directory, plan.files.len())),
             created_directory,
             made: Vec::new(),
+            verifiers: Arc::default(),
         };
         let made = files.make(&mut session, plan, limits, progress);
         if made.is_err() {
@@ -136,7 +140,9 @@ impl Files {
             turn: 0,
         };
         let records = whole.map_or_else(RpcRecords::heads, RpcRecords::whole);
-        Ok((stream, NfsChannel::new(encoder, sequence, whole), records))
+        let all = Arc::clone(&self.verifiers);
+        let shown = Shown { all, address: seat.address, last: None };
+        Ok((stream, NfsChannel::new(encoder, sequence, whole, shown), records))
     }
 
     /// The clients' source addresses.
@@ -151,8 +157,40 @@ impl Files {
 
     /// A COMMIT of every file that this process works on.
     pub(super) fn sync(&self, plan: &Plan) -> Result<(), BenchError> {
+        let used: Vec<usize> = layout::used(plan).collect();
+        self.commit(plan, &used)
+    }
+
+    fn commit(&self, plan: &Plan, files: &[usize]) -> Result<(), BenchError> {
         let mut session = self.session()?;
-        layout::commit(&mut session, &self.handles, plan)
+        let mut see = |verifier| {
+            if self.verifiers.see(self.target.address, verifier) == News::Changed
+                && let Some(ledger) = &plan.common.ledger
+            {
+                ledger.expose();
+            }
+        };
+        layout::commit(&mut session, &self.handles, plan, files, &mut see)
+    }
+
+    /// Failures that the write verifiers show, in words, with their number. Where writes were not
+    /// committed, the server is asked for its verifier once more, by a COMMIT.
+    pub(super) fn lost_writes(&self, plan: &Plan) -> Vec<(String, u64)> {
+        let last = layout::used(plan).next_back();
+        if self.verifiers.are_known()
+            && let Some(file) = last
+        {
+            // A server that does not answer has shown that already.
+            drop(self.commit(plan, &[file]));
+        }
+        let words = |(address, count): (std::net::SocketAddr, usize)| {
+            let what = format!(
+                "the write verifier of {address} changed: the server restarted, and may have lost \
+                 writes that were not committed"
+            );
+            (what, count as u64)
+        };
+        self.verifiers.changes().into_iter().map(words).collect()
     }
 
     /// Removes the files that the preparation made, and what jobs left.
