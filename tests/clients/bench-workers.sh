@@ -172,6 +172,12 @@ coordinator_killed() {
     ends w1 && ends w2
 }
 
+# The next run on this machine removes what the killed one left.
+killed_run_is_cleared() {
+    "$WEIR" bench run "$work/job-1.fio" "$target" >"$work/cleared.log" 2>&1 || { cat "$work/cleared.log"; return 1; }
+    complains cleared 'that of a killed run (process'
+}
+
 # A worker that is stopped by a signal reports its measurements until then.
 one_stopped_is_counted() {
     local code=0 running
@@ -323,6 +329,7 @@ check nothing-is-left nothing_is_left
 check one-killed-is-marked one_killed_is_marked
 check one-stopped-is-counted one_stopped_is_counted
 check workers-end-with-a-killed-coordinator coordinator_killed
+check files-of-a-killed-run-are-removed killed_run_is_cleared
 check workers-have-names names_of_workers
 check ssh-that-fails-is-quoted ssh_that_fails
 check workers-on-this-machine on_this_machine

@@ -156,7 +156,9 @@ mod tests {
     fn workers_of_the_command_line_come_before_what_the_text_says() {
         let mut one = on_hosts(&["hd1", "nowhere"]);
         let worker = ["hd1=ssh:a", "nowhere=ssh:b"].map(|text| text.parse().unwrap()).to_vec();
-        let all = resolved(&WorkersArgs { worker, ..WorkersArgs::default() }, &mut one).unwrap();
+        let mut args = WorkersArgs::default();
+        args.worker = worker;
+        let all = resolved(&args, &mut one).unwrap();
         assert_eq!(all, [("hd1".to_owned(), ssh("a")), ("nowhere".to_owned(), ssh("b"))]);
     }
 
@@ -172,7 +174,8 @@ mod tests {
 
     #[test]
     fn local_workers_take_the_hosts_in_turn() {
-        let args = WorkersArgs { local_workers: Some(2), ..WorkersArgs::default() };
+        let mut args = WorkersArgs::default();
+        args.local_workers = Some(2);
         let mut one = on_hosts(&["hd1", "hd2", "nowhere"]);
         let all = resolved(&args, &mut one).unwrap();
         assert_eq!(all.len(), 2);
