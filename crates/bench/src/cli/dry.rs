@@ -121,6 +121,9 @@ fn words(load: &Workload) -> String {
             words.push_str(&format!(" of {}", load.target));
         }
     }
+    if !load.hosts.is_empty() {
+        words.push_str(&format!(", by {}", load.hosts.join(", ")));
+    }
     words.push_str(&match load.length {
         Length::Seconds(seconds) => {
             format!(", {} after {} of warm-up", span(seconds), span(load.warmup_s))

@@ -11,7 +11,7 @@ use weir_load::{
 fn together(site: &Site, load: &Workload, of: u32) -> StepRecord {
     let control = Control::new();
     let part = |index| {
-        let load = Workload { part: Some(Part { index, of }), ..load.clone() };
+        let load = Workload { part: Some(Part { index, of }), ..site.fit(load) };
         prepare_step(&site.target().into(), &[load], &control, &mut |_, _| {}).unwrap()
     };
     let mut parts: Vec<PreparedStep> = (0..of).map(part).collect();

@@ -173,11 +173,12 @@ impl Files {
         layout::commit(&mut session, &self.handles, plan, files, &mut see)
     }
 
-    /// Failures that the write verifiers show, in words, with their number. Where writes were not
-    /// committed, the server is asked for its verifier once more, by a COMMIT.
-    pub(super) fn lost_writes(&self, plan: &Plan) -> Vec<(String, u64)> {
+    /// Failures that the write verifiers show, in words, with their number. With `ask`, the server
+    /// is asked for its verifier once more, by a COMMIT.
+    pub(super) fn lost_writes(&self, plan: &Plan, ask: bool) -> Vec<(String, u64)> {
         let last = layout::used(plan).next_back();
-        if self.verifiers.are_known()
+        if ask
+            && self.verifiers.are_known()
             && let Some(file) = last
         {
             // A server that does not answer has shown that already.
