@@ -106,7 +106,7 @@ mod tests {
     fn many_clients_of_one_machine_are_no_error_on_any_address() {
         let mut one = scenario(&["a"]);
         (one.steps[0].loads[0].jobs, one.steps[0].loads[0].clients) = (48, 6);
-        check(&nfs(), &[], &[one.clone()]).unwrap();
+        check(&nfs(), &[], std::slice::from_ref(&one)).unwrap();
         check(&nfs(), &["w".to_owned()], &[one]).unwrap();
     }
 
@@ -117,7 +117,7 @@ mod tests {
         assert!(refused(&nfs(), &[], &one).contains("test, step b: depth is 0"));
         one.steps[1].loads[0].depth = 1;
         one.steps[1].loads[0].rate = Rate::Share { of: "a".to_owned(), percent: 50.0 };
-        check(&nfs(), &[], &[one.clone()]).unwrap();
+        check(&nfs(), &[], std::slice::from_ref(&one)).unwrap();
         one.waiting = Some("SMB".to_owned());
         one.steps[1].loads[0].depth = 0;
         check(&nfs(), &[], &[one]).unwrap();
@@ -147,10 +147,10 @@ mod tests {
     fn a_sweep_over_connections_is_refused_on_a_path() {
         let mut one = scenario(&["a", "b"]);
         one.steps[1].loads[0].connections = 8;
-        check(&nfs(), &[], &[one.clone()]).unwrap();
+        check(&nfs(), &[], std::slice::from_ref(&one)).unwrap();
         let path: Targets = Target::Path("/proc".into()).into();
         one.steps[1].loads[0].connections = 1;
-        check(&path, &[], &[one.clone()]).unwrap();
+        check(&path, &[], std::slice::from_ref(&one)).unwrap();
         one.steps[1].loads[0].connections = 8;
         let why = one_number_of_connections(&path, &one).unwrap_err().to_string();
         assert!(why.contains("(1, 8)") && why.contains("nfs://"), "{why}");

@@ -36,11 +36,12 @@ impl Machine {
     /// itself.
     #[must_use]
     pub fn falls_short(&self, scenario: &Scenario) -> Vec<String> {
-        let steps = || scenario.steps.iter().filter_map(Wanted::of);
+        let steps: Vec<Wanted<'_>> = scenario.steps.iter().filter_map(Wanted::of).collect();
+        let fastest = steps.iter().max_by(|a, b| a.mibps.total_cmp(&b.mibps));
+        let dearest = steps.iter().max_by(|a, b| a.processors().total_cmp(&b.processors()));
         let mut all = Vec::new();
-        let greatest = |by: fn(&Wanted<'_>) -> f64| steps().max_by(|a, b| by(a).total_cmp(&by(b)));
         let speed: f64 = self.links.values().map(|mbit| f64::from(*mbit)).sum();
-        if let Some(step) = greatest(|step| step.mibps)
+        if let Some(step) = fastest
             && speed > 0.0
             && step.mibps > speed * MIBPS_PER_MBITPS
         {
@@ -54,7 +55,7 @@ impl Machine {
                 speed * MIBPS_PER_MBITPS
             ));
         }
-        if let Some(step) = greatest(|step| step.processors())
+        if let Some(step) = dearest
             && step.processors() > f64::from(self.processors)
         {
             all.push(format!(

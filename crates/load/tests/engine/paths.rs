@@ -85,7 +85,7 @@ fn what_a_mount_cannot_be_told_is_refused() {
     let target: weir_load::Targets = Target::Path("/proc".into()).into();
     let refused = |load: Workload| check_step(&target, &[load]).unwrap_err().to_string();
     let load = Workload { jobs: 8, ..Workload::default() };
-    check_step(&target, &[load.clone()]).unwrap();
+    check_step(&target, std::slice::from_ref(&load)).unwrap();
     let clients = refused(Workload { clients: 6, ..load.clone() });
     assert!(
         clients.contains("6 clients with 1 mount") && clients.contains("--mounts"),
