@@ -52,7 +52,7 @@ pub(super) fn workers(text: &mut Text, workers: &[Wanted]) {
     }
 }
 
-/// What a reader should know before.
+/// Remarks for the reader, a sentence each.
 pub(super) fn notes(text: &mut Text, notes: &[String]) {
     if !notes.is_empty() {
         text.blank();

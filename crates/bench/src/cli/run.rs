@@ -177,8 +177,8 @@ impl Call<'_> {
         self.workers.iter().map(|worker| worker.name.clone()).collect()
     }
 
-    /// What the published rates need that this machine has not, and what clients share, a sentence
-    /// each. Nothing is known of the machines of workers.
+    /// Sentences about published rates that this machine cannot apply by itself, and about clients
+    /// that share an address. Nothing is known of the machines of workers.
     fn needs(&self, scenarios: &[Scenario]) -> Vec<String> {
         if self.workers.iter().any(|worker| worker.place != WorkerPlace::Local) {
             return Vec::new();

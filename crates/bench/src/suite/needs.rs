@@ -1,4 +1,4 @@
-//! What a published rate needs of the machine that applies the load, said before it starts:
+//! The demands of a published rate on the machine that applies the load, said before it starts:
 //! the speed of its links to the server, and processors.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const US_PER_KIB: f64 = 0.1;
 /// A megabit a second in MiB/s.
 const MIBPS_PER_MBITPS: f64 = 1e6 / 8.0 / 1_048_576.0;
 
-/// What this machine can carry.
+/// The capacity of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     /// The links to the servers, each with its speed in Mbit/s; empty if one of them is unknown or
@@ -158,8 +158,8 @@ fn addresses(targets: &Targets) -> Option<Vec<IpAddr>> {
     Some(all)
 }
 
-/// The device of the most specific route to `ip` in `/proc/net/route`: device, destination, gateway,
-/// flags, three counts, mask, with addresses as numbers in the machine's order of bytes.
+/// The device of the most specific route to `ip` in `/proc/net/route`: device, destination,
+/// gateway, flags, three counts, mask, with addresses as numbers in the machine's order of bytes.
 fn route4(routes: &str, ip: Ipv4Addr) -> Option<String> {
     let ip = u32::from_ne_bytes(ip.octets());
     let route = |line: &str| {

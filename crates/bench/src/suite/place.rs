@@ -38,8 +38,8 @@ pub trait Place {
     /// [`BenchError`] if it can't be removed.
     fn release(&mut self, at: &Location) -> Result<(), BenchError>;
 
-    /// Removes everything in the directory `at`, and itself if `with_directory`. One that is not there is
-    /// removed already.
+    /// Removes everything in the directory `at`, and itself if `with_directory`. One that is not
+    /// there is removed already.
     ///
     /// # Errors
     /// [`BenchError`] names what could not be removed.

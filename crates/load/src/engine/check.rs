@@ -1,5 +1,5 @@
-//! What can be said of a step without contacting its targets: the same refusals for a dry run, the
-//! checks before a run, and the run itself.
+//! The checks of a step that contact no target: a dry run, the checks before a run and the run
+//! itself refuse the same.
 
 use super::{net, path, share};
 use crate::error::BenchError;

@@ -267,7 +267,7 @@ impl Prepared {
             self.sync(record);
         }
         if let Backend::Nfs(files) = &self.backend {
-            // What the server shows now matters where the load can't have seen its last restart.
+            // The load can't have seen a restart after its last reply.
             let ask = record.connections.lost > 0 || self.plan.workload.verify.is_some();
             for (what, count) in files.lost_writes(&self.plan, ask) {
                 record.fail_often(what, count);

@@ -21,7 +21,7 @@ const RESTART: u64 = 141;
 /// The last write that a COMMIT before the restart covers.
 const COMMITTED: u64 = 100;
 
-/// What a server did.
+/// The deeds of a server.
 #[derive(Default)]
 struct Deeds {
     writes: u64,

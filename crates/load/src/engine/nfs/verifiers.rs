@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub(super) type Verifier = [u8; 8];
 
-/// What a verifier says.
+/// The meaning of a verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// The server shows it as before.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What the kernel shows of the mount that holds a path.
+/// The mount that holds a path, as the kernel shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
     /// The mount point.
@@ -48,7 +48,7 @@ fn innermost(stats: &str, path: &Path) -> Option<(Mount, String)> {
             && let Some((mount, _)) = &mut best
         {
             mount.connections = Some(mount.connections.unwrap_or(0) + 1);
-            // Kind of transport, then its local port; 0 if the kernel did not choose a reserved one.
+            // Kind of transport, then its local port; 0 if it is not a reserved one.
             let port = words.split_whitespace().nth(1).and_then(|port| port.parse::<u16>().ok());
             mount.ports.extend(port.filter(|port| *port > 0));
         }
