@@ -49,7 +49,8 @@ stand_in_for_ssh() {
 #!/bin/bash
 while [ "\$1" != -- ]; do shift; done
 echo \$\$ >"$work/\$2.pid"
-exec ip netns exec "\$2" sh -c "exec \$3"
+case "\$3" in *"&&"*) run=\$3 ;; *) run="exec \$3" ;; esac
+exec ip netns exec "\$2" sh -c "\$run"
 END
     chmod +x "$work/ssh"
 }
@@ -171,6 +172,12 @@ coordinator_killed() {
     ends w1 && ends w2
 }
 
+# The next run on this machine removes what the killed one left.
+killed_run_is_cleared() {
+    "$WEIR" bench run "$work/job-1.fio" "$target" >"$work/cleared.log" 2>&1 || { cat "$work/cleared.log"; return 1; }
+    complains cleared 'that of a killed run (process'
+}
+
 # A worker that is stopped by a signal reports its measurements until then.
 one_stopped_is_counted() {
     local code=0 running
@@ -200,6 +207,110 @@ ssh_that_fails() {
 
 on_this_machine() { run local 1 --local-workers 3 && holds local '($run.workers | length) == 3'; }
 
+# many NAME CLIENTS OPTION...: the same load by so many clients, from this machine.
+many() {
+    local name=$1 clients=$2
+    shift 2
+    cat >"$work/$name.toml" <<END
+[[step]]
+name = "many"
+clients = $clients
+jobs = $clients
+connections = 2
+depth = 4
+block = "8KiB"
+size = "1MiB"
+files = $clients
+time = "1s"
+warmup = "0s"
+END
+    "$WEIR" bench run "$work/$name.toml" "$target" --dir "$name" "$@" --json "$work/$name.json" 2>&1
+}
+
+# Six clients from the one address of this machine, which is not a loopback address.
+clients_share_an_address() {
+    many shared 6 --dry-run && many shared 6 || return 1
+    holds shared '$run.total.connections.opened == 12' && holds shared '$run.total.total.operations > 0' &&
+        holds shared '[$run.total.jobs[].client] == ["client-1", "client-2", "client-3", "client-4", "client-5", "client-6"]' &&
+        holds shared '$step.notes | any(test("6 simulated clients share the one source address"))'
+}
+
+clients_have_addresses() {
+    ip addr add 10.78.0.201/24 dev lan && ip addr add 10.78.0.202/24 dev lan || return 1
+    many own 2 --source 10.78.0.201,10.78.0.202 && holds own '[$run.total.jobs[].client] == ["10.78.0.201", "10.78.0.202"]' &&
+        holds own '$step.notes | all(test("share") | not)' || return 1
+    refused many foreign 2 --source 10.78.0.99 --dry-run >"$work/foreign.log"
+    complains foreign '10.78.0.99 does not belong to this machine'
+}
+
+# vdbench NAME LINE...: a parameter file of two hosts with a volume each.
+vdbench() {
+    local name=$1
+    shift
+    cat >"$work/$name.vdb" <<END
+hd=default,shell=ssh$1
+hd=hd1,system=w1
+hd=hd2,system=w2
+sd=sd1,host=hd1,lun=/mnt/one/file,size=1m,threads=4,openflags=o_direct
+sd=sd2,host=hd2,lun=/mnt/two/file,size=1m,threads=4,openflags=o_direct
+wd=wd1,sd=sd1,host=hd1,xfersize=8k,rdpct=70
+wd=wd2,sd=sd2,host=hd2,xfersize=8k,rdpct=70
+rd=rd1,wd=wd*,iorate=max,elapsed=1,interval=1
+END
+}
+
+# The hosts of the file start as workers, each on a volume of its own.
+hosts_of_a_file() {
+    weir volume create two --pool main --quota 1TiB && weir export add two --network 10.78.0.0/24 --access rw --squash none || return 1
+    vdbench hosts ""
+    "$WEIR" bench run "$work/hosts.vdb" --map "/mnt/one:=$target" --map /mnt/two:=nfs://10.78.0.1/two \
+        --ssh "$work/ssh" --worker-program "$WEIR" --json "$work/hosts.json" 2>&1 || return 1
+    holds hosts '[$run.workers[].name] == ["hd1", "hd2"]' && holds hosts '[$run.workers[].operations] | min > 0' &&
+        holds hosts '[$run.targets[].name] == ["nfs://10.78.0.1/two", "nfs://10.78.0.1/vol"]' &&
+        holds hosts '$run.total.total.operations == ([$run.targets[].total.operations] | add)' &&
+        holds hosts '[$run.targets[].total.operations] | min > 0'
+}
+
+unknown_hosts() {
+    vdbench unknown ",user=-evil"
+    refused "$WEIR" bench run "$work/unknown.vdb" "$target" --dry-run >"$work/unknown.log" 2>&1
+    complains unknown '--worker hd1=ssh:' || return 1
+    "$WEIR" bench run "$work/unknown.vdb" "$target" --local-workers 2 --json "$work/here.json" 2>&1 &&
+        holds here '[$run.workers[].name] == ["local-1", "local-2"]' && holds here '[$run.workers[].operations] | min > 0'
+}
+
+# The machines have no program of their own.
+copied_program() {
+    run copied 1 --ssh "$work/ssh" --worker ssh:w1 --worker ssh:w2 --copy-program && holds copied '($run.workers | length) == 2' &&
+        holds copied '[$run.workers[].operations] | min > 0' && ! ls "${TMPDIR:-/tmp}"/weir-worker.* 2>/dev/null
+}
+
+# A worker whose machine is no longer reachable: its connection to the server and to the coordinator stays open, and nothing comes.
+silent_worker_is_lost() {
+    local code=0 running
+    # shellcheck disable=SC2046
+    run silent 30 $(over_ssh ssh:w1 ssh:w2) >"$work/silent.log" &
+    running=$!
+    shows "$work/silent.log" measuring || return 1
+    kill -STOP "$(cat "$work/w2.pid")"
+    wait "$running" || code=$?
+    kill -CONT "$(cat "$work/w2.pid")"
+    [ $code -eq 1 ] || { cat "$work/silent.log"; return 1; }
+    ends w2 && holds silent '[$run.workers[] | select(.lost != null) | .name] == ["w2"]' &&
+        holds silent '$run.workers[1].lost | test("nothing was heard")' && holds silent '$run.total.interrupted'
+}
+
+# The link of a worker to the server fails for a while: its requests wait, and the worker is not lost.
+link_fails() {
+    # shellcheck disable=SC2046
+    run link 15 $(over_ssh ssh:w1 ssh:w2) >"$work/link.log" &
+    running=$!
+    shows "$work/link.log" measuring || return 1
+    ip link set w1 down && sleep 2 && ip link set w1 up || return 1
+    wait "$running" || { cat "$work/link.log"; return 1; }
+    holds link '[$run.workers[].lost] | all(. == null)' && holds link '$run.total.total.latency_ms.max > 1000'
+}
+
 removed_options() {
     refused run removed 1 --workers 10.78.0.11 --secret-file "$work/token" >"$work/removed.log"
     complains removed '--worker ssh:\[USER@\]HOST' || return 1
@@ -210,7 +321,7 @@ removed_options() {
 network || exit 1
 serve || exit 1
 stand_in_for_ssh
-for seconds in 1 5 15; do
+for seconds in 1 5 15 30; do
     job $seconds
 done
 check eight-workers-are-the-sum eight_are_the_sum
@@ -218,9 +329,17 @@ check nothing-is-left nothing_is_left
 check one-killed-is-marked one_killed_is_marked
 check one-stopped-is-counted one_stopped_is_counted
 check workers-end-with-a-killed-coordinator coordinator_killed
+check files-of-a-killed-run-are-removed killed_run_is_cleared
 check workers-have-names names_of_workers
 check ssh-that-fails-is-quoted ssh_that_fails
 check workers-on-this-machine on_this_machine
+check clients-share-an-address clients_share_an_address
+check clients-have-addresses clients_have_addresses
+check hosts-of-a-file-are-workers-on-two-volumes hosts_of_a_file
+check hosts-that-nobody-knows-are-refused unknown_hosts
+check program-is-copied copied_program
+check silent-worker-is-lost silent_worker_is_lost
+check link-that-fails-for-a-while link_fails
 check removed-options-say-what-to-use removed_options
 check server-stops-on-request stop_server TERM
 exit $failed

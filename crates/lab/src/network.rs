@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
-use weir_bench::cluster::{Launch, Patience, Wanted, WorkerPlace};
+use weir_bench::cluster::{Launch, Patience, Program, Wanted, WorkerPlace};
 use weir_bench::suite::Workers;
 use weir_load::Target;
 
@@ -85,7 +85,7 @@ impl Network {
         let patience = Patience::default();
         let launch = Launch {
             ssh: ["sh", "-c", ON_MACHINE, "sh"].map(str::to_owned).to_vec(),
-            program: program.to_string_lossy().into_owned(),
+            program: Program::There(program.to_string_lossy().into_owned()),
             patience,
         };
         Ok(Workers::new(target, launch.all(&wanted)?, patience)?)

@@ -24,16 +24,16 @@ pub mod workload;
 
 pub use control::Control;
 pub use engine::{
-    Phase, Prepared, PreparedStep, Record, RunHandle, StepRecord, Window, prepare, prepare_step,
-    prepare_with,
+    Phase, Prepared, PreparedStep, Record, RunHandle, StepRecord, Window, check_sources,
+    check_step, prepare, prepare_step, prepare_with,
 };
 pub use error::BenchError;
 pub use stats::result::{
     Connections, Generator, Interval, JobResult, Latency, Mark, OpResult, Point, RESULT_VERSION,
     RunResult, ServerCpu, VerifyResult, mibps,
 };
-pub use target::{NfsTarget, Password, SmbSecurity, SmbTarget, Target};
+pub use target::{NfsTarget, Password, PathTarget, SmbSecurity, SmbTarget, Target, Targets};
 pub use workload::{
-    Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Part, Pattern, Rate, Region,
+    Draw, Layout, Length, Location, MixOp, OpShare, Operation, Pacing, Part, Pattern, Rate, Region,
     SizeShare, Stability, Starts, Think, VerifyScope, Workload,
 };

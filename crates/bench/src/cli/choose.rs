@@ -1,6 +1,7 @@
 //! The selection of tests and target.
 
 use super::CliError;
+use super::targets::{self, Given};
 use clap::Args;
 use std::path::Path;
 use weir_scenario::catalogue::{self, Protocol};
@@ -17,14 +18,17 @@ pub struct Choice {
     /// selects every test) and files, followed by the target:
     /// `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`,
     /// `smb://[USER@]HOST[,HOST…][:PORT]/SHARE[/DIRECTORY]`, or a directory.
-    #[arg(value_name = "NAME|FILE… TARGET", required_unless_present = "target")]
+    #[arg(value_name = "NAME|FILE… TARGET", required_unless_present_any = ["target", "map"])]
     pub what: Vec<String>,
-    /// Target, if it is not the last argument.
-    #[arg(long, value_name = "TARGET")]
-    pub target: Option<String>,
-    /// Map a path in a file or command line to a directory below the target, or to the target
-    /// itself if the part after := is empty. Write drives without the colon: `z:=`.
-    #[arg(long, value_name = "FROM:=DIRECTORY", value_parser = Map::parse)]
+    /// Target, if it is not the last argument; repeatable with different names. A load that names a
+    /// target is applied to it; loads that name none are applied to the target without a name, or,
+    /// if there is none, to each of the named targets at the same time.
+    #[arg(long, value_name = "[NAME=]TARGET")]
+    pub target: Vec<Given>,
+    /// Map a path in a file or command line to a directory below the target, to the target itself
+    /// if the part after := is empty, or to another target: by the name given with --target, by
+    /// URL, or by path. Write drives without the colon: `z:=`.
+    #[arg(long, value_name = "FROM:=DIRECTORY|TARGET", value_parser = Map::parse)]
     pub map: Vec<Map>,
     /// Command line of fio, Vdbench or diskspd, unchanged.
     #[arg(last = true, value_name = "COMMAND LINE")]
@@ -32,22 +36,24 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The scenarios at their original size, and the target.
+    /// The scenarios at their original size, and the targets as they were written.
     ///
     /// # Errors
     /// [`CliError::Usage`] if a name is unknown, a text cannot be parsed, or a part is missing.
-    pub(super) fn scenarios(&self) -> Result<(Vec<Scenario>, String), CliError> {
+    pub(super) fn scenarios(&self) -> Result<(Vec<Scenario>, Vec<Given>), CliError> {
         let mut what = self.what.clone();
-        let target = match &self.target {
-            Some(target) => target.clone(),
-            None => what.pop().unwrap_or_default(),
-        };
+        let mut given = self.target.clone();
+        if given.is_empty() && what.last().is_some_and(|last| self.is_target(last)) {
+            let text = what.pop().unwrap_or_default();
+            given.push(Given { name: String::new(), text });
+        }
+        let on_smb = !given.is_empty() && given.iter().all(|one| one.text.starts_with("smb://"));
         let mut scenarios = Vec::new();
         for name in &what {
-            scenarios.extend(self.named(name)?);
+            scenarios.extend(self.named(name, &given)?);
         }
         if !self.line.is_empty() {
-            let read = lang::command(&self.line, &self.options());
+            let read = lang::command(&self.line, &self.options(&given));
             scenarios.push(read.map_err(|error| CliError::Usage(error.to_string()))?);
         }
         if scenarios.is_empty() {
@@ -60,21 +66,29 @@ impl Choice {
         for scenario in &mut scenarios {
             let is_smb = catalogue::protocol(&scenario.name) == Some(Protocol::Smb);
             let is_catalogue = scenario.language == Language::Catalogue;
-            if is_catalogue && is_smb && !target.starts_with("smb://") {
+            if is_catalogue && is_smb && !on_smb {
                 scenario.waiting.get_or_insert_with(|| NOT_SMB.to_owned());
             }
         }
         if let Some(waiting) = all_wait(&scenarios) {
             return Err(CliError::Usage(waiting));
         }
-        Ok((scenarios, target))
+        Ok((scenarios, given))
     }
 
-    fn options(&self) -> lang::Options {
-        lang::Options { maps: self.map.clone(), ..lang::Options::default() }
+    /// Is the last argument the target? Where paths are mapped to targets there may be no other.
+    fn is_target(&self, last: &str) -> bool {
+        let maps_all = self.map.iter().any(|map| !map.target.is_empty());
+        !maps_all || last.contains("://") || Path::new(last).is_dir()
     }
 
-    fn named(&self, name: &str) -> Result<Vec<Scenario>, CliError> {
+    fn options(&self, given: &[Given]) -> lang::Options {
+        let mut maps = self.map.clone();
+        maps.iter_mut().for_each(|map| map.name_target(targets::names(given)));
+        lang::Options { maps, ..lang::Options::default() }
+    }
+
+    fn named(&self, name: &str, given: &[Given]) -> Result<Vec<Scenario>, CliError> {
         let beginning = if name == "all" { Some("") } else { name.strip_suffix('*') };
         if let Some(beginning) = beginning {
             let all = catalogue::all();
@@ -90,9 +104,11 @@ impl Choice {
         }
         match catalogue::scenario(name) {
             Ok(scenario) => Ok(vec![scenario]),
-            Err(_) if Path::new(name).is_file() => lang::read(Path::new(name), &self.options())
-                .map(|scenario| vec![scenario])
-                .map_err(|error| CliError::Usage(error.to_string())),
+            Err(_) if Path::new(name).is_file() => {
+                lang::read(Path::new(name), &self.options(given))
+                    .map(|scenario| vec![scenario])
+                    .map_err(|error| CliError::Usage(error.to_string()))
+            }
             Err(_) if Path::new(name).exists() => {
                 Err(CliError::Usage(format!("{name} is not a regular file: name a file to run")))
             }
@@ -121,7 +137,7 @@ mod tests {
     fn choice(what: &[&str]) -> Choice {
         Choice {
             what: what.iter().map(ToString::to_string).collect(),
-            target: None,
+            target: Vec::new(),
             map: Vec::new(),
             line: Vec::new(),
         }
@@ -130,12 +146,15 @@ mod tests {
     #[test]
     fn the_target_comes_last_unless_it_is_named() {
         let name = catalogue::all().swap_remove(0).name;
-        let (scenarios, target) = choice(&[&name, "/mnt"]).scenarios().unwrap();
-        assert_eq!((scenarios.len(), target.as_str()), (1, "/mnt"));
+        let (scenarios, given) = choice(&[&name, "/mnt"]).scenarios().unwrap();
+        assert_eq!((scenarios.len(), given[0].text.as_str()), (1, "/mnt"));
         let mut named = choice(&[&name, &name]);
-        named.target = Some("nfs://x/y".to_owned());
-        let (scenarios, target) = named.scenarios().unwrap();
-        assert_eq!((scenarios.len(), target.as_str()), (2, "nfs://x/y"));
+        named.target = vec!["nfs://x/y".parse().unwrap(), "b=/mnt".parse().unwrap()];
+        let (scenarios, given) = named.scenarios().unwrap();
+        assert_eq!((scenarios.len(), given), (2, named.target.clone()));
+        named.map = vec![Map::parse("/v:=/mnt").unwrap()];
+        named.target = Vec::new();
+        assert_eq!(named.scenarios().unwrap().1, [], "the maps name the target");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The output of a dry run.
 
+use crate::cluster::{Wanted, WorkerPlace};
 use crate::suite::{CacheOptions, Options, Plan, step_seconds};
 use weir_core::units::Bytes;
 use weir_core::units::span;
@@ -49,6 +50,29 @@ fn passes(plan: &Plan) -> String {
     }
     let takes = span(plan.pass_seconds());
     format!(" {}: {takes} at 300 MiB/s, on top of the load.", told.join(", "))
+}
+
+/// The workers that would apply the loads.
+pub(super) fn workers(text: &mut Text, workers: &[Wanted]) {
+    if workers.is_empty() {
+        return;
+    }
+    text.blank();
+    text.line(format_args!("Workers that would be started:"));
+    for worker in workers {
+        match &worker.place {
+            WorkerPlace::Ssh(host) => text.line(format_args!("  {} by ssh {host}", worker.name)),
+            WorkerPlace::Local => text.line(format_args!("  {} on this machine", worker.name)),
+        }
+    }
+}
+
+/// Remarks for the reader, a sentence each.
+pub(super) fn notes(text: &mut Text, notes: &[String]) {
+    if !notes.is_empty() {
+        text.blank();
+    }
+    notes.iter().for_each(|note| text.line(format_args!("note: {note}")));
 }
 
 fn test(text: &mut Text, scenario: &Scenario, options: &Options) {
@@ -111,6 +135,12 @@ fn words(load: &Workload) -> String {
             Bytes(load.file_bytes),
             load.directory
         ));
+        if !load.target.is_empty() {
+            words.push_str(&format!(" of {}", load.target));
+        }
+    }
+    if !load.hosts.is_empty() {
+        words.push_str(&format!(", by {}", load.hosts.join(", ")));
     }
     words.push_str(&match load.length {
         Length::Seconds(seconds) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_core::units::parse_bytes;
 use weir_core::units::parse_time;
 use weir_load::stats::cpu;
-use weir_load::target::Target;
+use weir_load::target::Targets;
 
 /// Options of the measurement.
 #[derive(Args, Clone, Debug)]
@@ -59,10 +59,10 @@ pub(super) struct Files {
 }
 
 impl MethodArgs {
-    /// The options for a target; `served` is the Weir server that the user named, if any.
+    /// The options for targets; `served` is the Weir server that the user named, if any.
     pub(super) fn options(
         &self,
-        (text, target): (&str, &Target),
+        (text, targets): (&str, &Targets),
         served: Option<&Served>,
         files: Files,
         label: Option<&str>,
@@ -70,7 +70,7 @@ impl MethodArgs {
         if let Some(pid) = self.server_pid {
             cpu::process(pid).map_err(|source| CliError::Server { pid, source })?;
         }
-        let reach = Reach::of(target);
+        let reach = Reach::of_all(targets);
         let here = this_machine().memory_bytes;
         Ok(Options {
             label: label.unwrap_or_default().to_owned(),
@@ -91,7 +91,7 @@ impl MethodArgs {
                 server_memory: self
                     .server_memory
                     .or(reach.server_is_here.then_some(here))
-                    .or(served.filter(|served| served.is(target)).and_then(|it| it.memory_bytes)),
+                    .or(served.filter(|it| it.has_all(targets)).and_then(|it| it.memory_bytes)),
                 drop: self.drop_caches,
                 server_is_here: reach.server_is_here,
                 on_path: reach.on_path,

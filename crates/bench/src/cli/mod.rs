@@ -7,6 +7,7 @@ mod choose;
 pub mod compare;
 mod dry;
 mod fit;
+mod hosts;
 mod list;
 mod method;
 mod output;
@@ -19,6 +20,7 @@ mod served;
 mod show;
 mod single;
 mod table;
+mod targets;
 mod values;
 pub mod worker;
 
@@ -208,7 +210,7 @@ mod tests {
             panic!("a run")
         };
         assert_eq!(run.choice.line.len(), 5);
-        assert_eq!(run.choice.target.as_deref(), Some("nfs://10.0.0.4/vol"));
+        assert_eq!(run.choice.target[0].text, "nfs://10.0.0.4/vol");
         let Some(BenchSubcommand::Run(run)) =
             parse(&["run", "a", "b.fio", "/mnt", "--scale", "auto", "--steady"]).unwrap().command
         else {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use weir_load::error::BenchError;
-use weir_load::target::{NfsTarget, Password, SmbSecurity, SmbTarget, Target};
+use weir_load::target::{NfsTarget, Password, PathTarget, SmbSecurity, SmbTarget, Target, Targets};
 
 /// User, group and addresses of the client.
 #[derive(Args, Clone, Debug, Default)]
@@ -16,13 +16,18 @@ pub struct WhoArgs {
     /// Group ID for requests [default: from the URL, or the current group].
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub gid: Option<u32>,
-    /// Source addresses of the clients, in order.
+    /// Source addresses of the clients, which take them round-robin [default: for a target in
+    /// 127.0.0.0/8 one for each client, otherwise the one that the system chooses].
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
     pub source: Vec<IpAddr>,
     /// Additional addresses of the same server; clients are assigned to all addresses round-robin.
     /// They can also be given in the URL, as nfs://10.0.0.4,10.0.0.5/vol.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
     pub addresses: Vec<IpAddr>,
+    /// Additional mounts of the same file system, for a path; each mount is one client, and clients
+    /// are assigned to all mounts round-robin.
+    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = "Client")]
+    pub mounts: Vec<PathBuf>,
     /// Protection of the messages of an SMB target.
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Security::Sign,
           help_heading = "Client")]
@@ -86,7 +91,8 @@ impl WhoArgs {
                 let message = format!("{text:?} is none of nfs://…, smb://… and a directory");
                 return Err(BenchError::Target(message));
             }
-            return Ok(Target::Path(PathBuf::from(text)));
+            let (root, more) = (PathBuf::from(text), self.mounts.clone());
+            return Ok(Target::Path(PathTarget { root, more }));
         }
         let mut target = NfsTarget::parse(text)?;
         let in_url = |key: &str| text.contains(key);
@@ -139,6 +145,18 @@ pub(super) struct Reach {
 }
 
 impl Reach {
+    /// The transports from this machine to `targets`. A server counts as here if one of them is.
+    pub(super) fn of_all(targets: &Targets) -> Self {
+        let all: Vec<Self> = targets.iter().map(|(_, target)| Self::of(target)).collect();
+        let mut transports: Vec<String> = all.iter().map(|one| one.transport.clone()).collect();
+        transports.dedup();
+        Self {
+            transport: transports.join("; "),
+            server_is_here: all.iter().any(|one| one.server_is_here),
+            on_path: all.iter().any(|one| one.on_path),
+        }
+    }
+
     /// The transport from this machine to `target`.
     pub(super) fn of(target: &Target) -> Self {
         match target {
@@ -164,7 +182,7 @@ impl Reach {
             },
             Target::Path(path) => {
                 let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let path = path.root.canonicalize().unwrap_or_else(|_| path.root.clone());
                 on_path(&mounts, &path)
             }
         }

@@ -7,13 +7,16 @@ use super::output::OutputArgs;
 use super::place::WhoArgs;
 use super::show::Show;
 use super::worker::WorkersArgs;
-use super::{CliError, Format, Served, dry, output};
+use super::{CliError, Format, Served, dry, hosts, output, targets};
+use crate::cluster::{Wanted, WorkerPlace};
 use crate::suite::fio::FioExecutor;
-use crate::suite::{Executor, Local, Options, Place, Suite, SuiteOutcome, TargetPlace, preflight};
+use crate::suite::{
+    Executor, Local, Machine, Options, Place, Suite, SuiteOutcome, TargetPlace, check, preflight,
+};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 use weir_load::control::Control;
-use weir_load::target::Target;
+use weir_load::target::Targets;
 use weir_scenario::scenario::Scenario;
 use weir_scenario::scenario::scale::Facts;
 
@@ -31,6 +34,12 @@ Examples:
   A published command line, unchanged; its drive is mapped to the target:
     weir bench run --target nfs://10.0.0.4/vol --map 'z:\\:=' -- \\
         diskspd.exe -c2G -b4K -F4 -r -o128 -w20 -d60 -Sh z:\\testfile.dat
+
+  A Vdbench file on two volumes at once, its mount points mapped to their exports:
+    weir bench run six.vdb --map /mnt/vol1:=nfs://10.0.0.4/vol1 --map /mnt/vol2:=nfs://10.0.0.4/vol2
+
+  The same load on two volumes at the same time, with results for each:
+    weir bench run load.fio --target a=nfs://10.0.0.4/vol1 --target b=nfs://10.0.0.4/vol2
 
 Ctrl-C stops the run: the results measured so far are written, and the files are removed.
 
@@ -110,27 +119,121 @@ pub(super) fn run(
     control: &Control,
     served: &dyn Fn() -> Option<Served>,
 ) -> Result<Vec<String>, CliError> {
-    let (written, text) = args.choice.scenarios()?;
-    let target = args.who.target(&text)?;
+    let (mut scenarios, given) = args.choice.scenarios()?;
+    let targets = targets::resolve(&given, &mut scenarios, &args.who)?;
+    let workers = hosts::workers(&args.by.workers, &mut scenarios)?;
     let files = Files { keep: args.keep, reuse: args.reuse };
     // A dry run contacts no machine.
     let served = if args.dry_run { None } else { served() };
     let label = args.output.label.as_deref();
-    let mut options = args.method.options((&text, &target), served.as_ref(), files, label)?;
+    let text = targets::text(&given, &targets);
+    let mut options = args.method.options((&text, &targets), served.as_ref(), files, label)?;
     options.seed = args.seed.unwrap_or(options.seed);
-    let room = if args.dry_run { None } else { TargetPlace::new(target.clone()).room()? };
+    let room = if args.dry_run { None } else { least_room(&targets)? };
     let facts = facts(&options, room);
-    let fitted = written.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
+    let fitted = scenarios.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
     let scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
+    let mut call = Call { targets, options, by: &args.by, workers };
+    check(&call.targets, &call.worker_names(), &scenarios)?;
+    let needs = call.needs(&scenarios);
     if args.dry_run {
         match format {
-            Format::Table => output::print(&dry::text(&scenarios, &options))?,
+            Format::Table => {
+                let mut text = dry::text(&scenarios, &call.options);
+                dry::workers(&mut text, &call.workers);
+                dry::notes(&mut text, &needs);
+                output::print(&text)?;
+            }
             Format::Json => output::print_json(&scenarios)?,
         }
         return Ok(Vec::new());
     }
+    for sentence in needs {
+        weir_report::errln!("note: {sentence}");
+    }
     let to = (&args.output, format);
-    with_suite(&scenarios, target, options, &args.by, to, control, |suite| suite.run(&scenarios))
+    with_suite(&scenarios, &mut call, to, control, |suite| suite.run(&scenarios))
+}
+
+/// The free space at the target that has least.
+fn least_room(targets: &Targets) -> Result<Option<u64>, CliError> {
+    let mut place = TargetPlace::new(targets.clone());
+    let mut least = None;
+    for (name, _) in targets.iter() {
+        let room = place.room(name)?;
+        least = match (least, room) {
+            (Some(least), Some(room)) => Some(room.min(least)),
+            (least, room) => least.or(room),
+        };
+    }
+    Ok(least)
+}
+
+/// A run, as the command line describes it.
+pub(super) struct Call<'a> {
+    /// The targets.
+    pub(super) targets: Targets,
+    /// The options of the suite.
+    pub(super) options: Options,
+    /// The engine, and how workers are started.
+    pub(super) by: &'a ByArgs,
+    /// The workers that apply the loads; this process if there are none.
+    pub(super) workers: Vec<Wanted>,
+}
+
+impl Call<'_> {
+    /// The names of the workers.
+    pub(super) fn worker_names(&self) -> Vec<String> {
+        self.workers.iter().map(|worker| worker.name.clone()).collect()
+    }
+
+    /// Sentences about published rates that this machine cannot apply by itself, and about clients
+    /// that share an address. Nothing is known of the machines of workers.
+    fn needs(&self, scenarios: &[Scenario]) -> Vec<String> {
+        if self.workers.iter().any(|worker| worker.place != WorkerPlace::Local) {
+            return Vec::new();
+        }
+        let machine = Machine::this(&self.targets);
+        let runnable = || scenarios.iter().filter(|scenario| scenario.waiting.is_none());
+        let mut all: Vec<String> =
+            runnable().flat_map(|scenario| machine.falls_short(scenario)).collect();
+        if self.workers.is_empty() {
+            let loads = runnable().flat_map(|scenario| &scenario.steps).flat_map(|one| &one.loads);
+            for load in loads {
+                let target = self.targets.of(load).ok();
+                let shared = target.and_then(|target| target.shared_source(load.clients));
+                all.extend(shared.filter(|sentence| !all.contains(sentence)));
+            }
+        }
+        all
+    }
+
+    /// The executor that applies the loads; the options are completed with its machines.
+    fn executor(&mut self) -> Result<Box<dyn Executor>, CliError> {
+        if self.by.engine == Engine::Fio {
+            if !self.workers.is_empty() {
+                let message =
+                    "fio is run on this machine alone: omit --engine fio for loads on hosts";
+                return Err(CliError::Usage(message.to_owned()));
+            }
+            let Some(target) = self.targets.only() else {
+                let message = "fio is run on one path: give one target, or omit --engine fio";
+                return Err(CliError::Usage(message.to_owned()));
+            };
+            return Ok(Box::new(FioExecutor::new(target)?));
+        }
+        if self.workers.is_empty() {
+            return Ok(Box::new(Local::new(self.targets.clone())));
+        }
+        let workers = self.by.workers.connect(self.targets.clone(), &self.workers)?;
+        self.options.clients = workers.machines();
+        let mut machines: BTreeMap<&str, u64> = BTreeMap::new();
+        for machine in &self.options.clients {
+            machines.insert(&machine.name, machine.memory_bytes);
+        }
+        self.options.cache.client_memory = machines.values().sum();
+        Ok(Box::new(workers))
+    }
 }
 
 /// The known facts about the machines. `room` is the free space at the target.
@@ -148,48 +251,26 @@ fn facts(options: &Options, room: Option<u64>) -> Facts {
 /// Checks whether `scenarios` can be run, calls `work`, and writes the results.
 pub(super) fn with_suite(
     scenarios: &[Scenario],
-    target: Target,
-    mut options: Options,
-    by: &ByArgs,
+    call: &mut Call<'_>,
     (to, format): (&OutputArgs, Format),
     control: &Control,
     work: impl FnOnce(&mut Suite<'_>) -> SuiteOutcome,
 ) -> Result<Vec<String>, CliError> {
     to.check()?;
-    let mut place = TargetPlace::new(target.clone());
-    preflight(&mut place, scenarios, &options)?;
-    let mut executor = executor(target, by, &mut options)?;
+    let mut place = TargetPlace::new(call.targets.clone());
+    for remark in preflight(&mut place, scenarios, &call.options)? {
+        weir_report::errln!("note: {remark}");
+    }
+    let mut executor = call.executor()?;
     let mut show = Show::new(to.quiet);
     let outcome = work(&mut Suite {
         executor: &mut *executor,
         place: &mut place,
-        options: &options,
+        options: &call.options,
         control,
         observer: &mut |event| show.event(event),
     });
     show.finish();
     to.give(&outcome.results, format)?;
     Ok(outcome.unclean())
-}
-
-/// The executor that applies the loads; the options are completed with its machines.
-fn executor(
-    target: Target,
-    by: &ByArgs,
-    options: &mut Options,
-) -> Result<Box<dyn Executor>, CliError> {
-    if by.engine == Engine::Fio {
-        return Ok(Box::new(FioExecutor::new(&target)?));
-    }
-    if !by.workers.any() {
-        return Ok(Box::new(Local::new(target)));
-    }
-    let workers = by.workers.connect(target)?;
-    options.clients = workers.machines();
-    let mut machines: BTreeMap<&str, u64> = BTreeMap::new();
-    for machine in &options.clients {
-        machines.insert(&machine.name, machine.memory_bytes);
-    }
-    options.cache.client_memory = machines.values().sum();
-    Ok(Box::new(workers))
 }

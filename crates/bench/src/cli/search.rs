@@ -3,8 +3,9 @@
 use super::args::LoadArgs;
 use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
-use super::run::{ByArgs, with_suite};
+use super::run::{ByArgs, Call, with_suite};
 use super::{CliError, Format, Served};
+use crate::suite::check;
 use crate::suite::search::{Question, Varied, search};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::time::Duration;
@@ -123,7 +124,8 @@ pub(super) fn run(
     let files = Files { keep: args.load.keep, reuse: args.load.reuse };
     let text = args.load.target_text();
     let label = args.output.label.as_deref();
-    let options = args.method.options((text, &target), served().as_ref(), files, label)?;
+    let targets = target.clone().into();
+    let options = args.method.options((text, &targets), served().as_ref(), files, label)?;
     // Preflight looks at the load as it was described.
     let probe = Scenario {
         name: "search".to_owned(),
@@ -140,11 +142,13 @@ pub(super) fn run(
         changes: Vec::new(),
         waiting: None,
         text: None,
+        hosts: Vec::new(),
     };
     let to = (&args.output, format);
-    with_suite(&[probe], target, options, &args.by, to, control, |suite| {
-        search(suite, &load, &args.questions())
-    })
+    let workers = args.by.workers.wanted();
+    let mut call = Call { targets: target.into(), options, by: &args.by, workers };
+    check(&call.targets, &call.worker_names(), std::slice::from_ref(&probe))?;
+    with_suite(&[probe], &mut call, to, control, |suite| search(suite, &load, &args.questions()))
 }
 
 #[cfg(test)]

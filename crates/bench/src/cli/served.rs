@@ -1,7 +1,7 @@
 //! A Weir server, as its API describes it.
 
 use std::net::SocketAddr;
-use weir_load::target::Target;
+use weir_load::target::{Target, Targets};
 
 /// A Weir server that the user named beside the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,8 +13,13 @@ pub struct Served {
 }
 
 impl Served {
+    /// Are all targets on this server?
+    pub(super) fn has_all(&self, targets: &Targets) -> bool {
+        targets.iter().all(|(_, target)| self.is(target))
+    }
+
     /// Is `target` this server? Ports decide where it listens at all addresses of its machine.
-    pub(super) fn is(&self, target: &Target) -> bool {
+    fn is(&self, target: &Target) -> bool {
         let at = match target {
             Target::Nfs(nfs) => nfs.address,
             Target::Smb(smb) => smb.address,

@@ -16,6 +16,9 @@ pub(super) fn run(
 ) -> Result<Vec<String>, CliError> {
     let target = args.load.target()?;
     let workload = args.load.workload(&args.name)?;
+    if let Some(shared) = target.shared_source(workload.clients) {
+        weir_report::errln!("note: {shared}");
+    }
     let mut sampler = args.server_pid.map(ServerSampler::new).transpose()?;
     let mut progress = Progress::new(args.quiet);
     let prepared =

@@ -2,8 +2,8 @@
 
 use super::CliError;
 use crate::cluster::{
-    Clock, Farewell, Halves, Identity, Launch, Patience, Wanted, Worker, WorkerPlace, this_machine,
-    welcome,
+    Clock, Farewell, Halves, Identity, Launch, Patience, Program, Wanted, Worker, WorkerPlace,
+    this_machine, welcome,
 };
 use crate::suite::Workers;
 use clap::Args;
@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_load::control::Control;
 use weir_load::error::BenchError;
-use weir_load::target::Target;
+use weir_load::target::Targets;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,7 +52,8 @@ pub struct WorkersArgs {
     /// worker is known by that name to loads that name hosts.
     #[arg(long, value_name = "[NAME=]ssh:[USER@]HOST", value_parser = worker)]
     pub worker: Vec<Wanted>,
-    /// Number of workers to start on this machine, 1 to 256.
+    /// Number of workers to start on this machine, 1 to 256. They also stand for hosts that loads
+    /// name and for which there is no --worker, in turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub local_workers: Option<u32>,
     /// Command to use as `ssh`, with arguments separated by blanks.
@@ -61,6 +62,11 @@ pub struct WorkersArgs {
     /// Program to start on machines reached by ssh.
     #[arg(long, value_name = "PROGRAM", default_value = "weir")]
     pub worker_program: String,
+    /// Copy this program to machines reached by ssh, and start the copy, which is removed at once;
+    /// nothing has to be installed there. The machines need the same processor architecture, and
+    /// a directory for temporary files ($TMPDIR or /tmp) from which programs can be started.
+    #[arg(long, conflicts_with = "worker_program")]
+    pub copy_program: bool,
     /// Removed; the error says what to use.
     #[arg(long, hide = true, value_parser = removed)]
     workers: Option<Infallible>,
@@ -135,12 +141,6 @@ fn end_on_signals(control: Control) -> Result<(), BenchError> {
 }
 
 impl WorkersArgs {
-    /// Whether any worker is requested.
-    #[must_use]
-    pub fn any(&self) -> bool {
-        !self.worker.is_empty() || self.local_workers.is_some()
-    }
-
     /// The requested workers, with name and location.
     #[must_use]
     pub fn wanted(&self) -> Vec<Wanted> {
@@ -149,18 +149,21 @@ impl WorkersArgs {
         self.worker.iter().cloned().chain(local).collect()
     }
 
-    /// Starts all workers. Dropping the result stops them.
+    /// Starts the workers `wanted`. Dropping the result stops them.
     ///
     /// # Errors
     /// [`BenchError`] names the worker, and says what to do.
-    pub fn connect(&self, target: Target) -> Result<Workers, BenchError> {
+    pub fn connect(&self, targets: Targets, wanted: &[Wanted]) -> Result<Workers, BenchError> {
         let patience = Patience::default();
         let launch = Launch {
             ssh: self.ssh.split_whitespace().map(str::to_owned).collect(),
-            program: self.worker_program.clone(),
+            program: match self.copy_program {
+                true => Program::Copied,
+                false => Program::There(self.worker_program.clone()),
+            },
             patience,
         };
-        Workers::new(target, launch.all(&self.wanted())?, patience)
+        Workers::new(targets, launch.all(wanted)?, patience)
     }
 }
 
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn workers_are_named_in_two_ways_together() {
         let args = workers("run --worker ssh:h1 --worker hd3=ssh:me@h3 --local-workers 2");
-        assert!(args.any() && !WorkersArgs::default().any());
+        assert_eq!(WorkersArgs::default().wanted(), []);
         let wanted = args.wanted();
         let names: Vec<_> = wanted.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["h1", "hd3", "local-1", "local-2"]);

@@ -3,6 +3,7 @@
 use super::greet::greet;
 use super::link::{Halves, Patience, Slot};
 use super::wire::Welcome;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -59,13 +60,26 @@ impl FromStr for Wanted {
     }
 }
 
+/// The program that ssh starts on the other machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// One that is there, by its path or its name on the search path.
+    There(String),
+    /// A copy of the program that runs, which is removed as soon as it has started.
+    Copied,
+}
+
+/// Takes a program from standard input, and says where it is.
+const TAKE_COPY: &str = "f=$(mktemp \"${TMPDIR:-/tmp}/weir-worker.XXXXXX\") && cat >\"$f\" && \
+                         chmod 700 \"$f\" && echo \"$f\"";
+
 /// How to launch workers.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// ssh, or what stands for it, and its arguments.
     pub ssh: Vec<String>,
     /// The program that ssh starts.
-    pub program: String,
+    pub program: Program,
     /// The waiting times.
     pub patience: Patience,
 }
@@ -104,10 +118,11 @@ impl Launch {
 
     fn one(&self, wanted: &Wanted) -> Result<Connected, BenchError> {
         let failed = |why: &str| BenchError::Peer(format!("worker {}: {why}", wanted.name));
-        let started = Offspring::start(match &wanted.place {
-            WorkerPlace::Ssh(host) => self.over_ssh(host),
+        let command = match &wanted.place {
+            WorkerPlace::Ssh(host) => self.over_ssh(host).map_err(|why| failed(&why))?,
             WorkerPlace::Local => own_program(),
-        });
+        };
+        let started = Offspring::start(command);
         let (halves, child) = started.map_err(|error| failed(&error.to_string()))?;
         let greeted = within(self.patience.greeting, halves);
         let (welcome, halves) = greeted.map_err(|why| {
@@ -119,12 +134,43 @@ impl Launch {
         Ok(Connected { name: wanted.name.clone(), welcome, halves, child: Some(child) })
     }
 
-    fn over_ssh(&self, host: &str) -> Command {
+    /// The command that starts a worker on `host`.
+    fn over_ssh(&self, host: &str) -> Result<Command, String> {
+        let serve = "bench worker --stdio";
+        Ok(match &self.program {
+            Program::There(program) => self.ssh(host, &format!("{} {serve}", quoted(program))),
+            Program::Copied => {
+                let file = quoted(&self.copy_to(host)?);
+                // A program that runs needs its name no longer, and a killed one leaves nothing.
+                let run = format!("exec 9<{file} && rm {file} && exec /proc/self/fd/9 {serve}");
+                self.ssh(host, &run)
+            }
+        })
+    }
+
+    /// Copies the program that runs to `host`; gives its path there.
+    fn copy_to(&self, host: &str) -> Result<String, String> {
+        let failed = |why: String| format!("cannot copy the program there: {why}");
+        let program = File::open("/proc/self/exe").map_err(|error| failed(error.to_string()))?;
+        let output = self.ssh(host, TAKE_COPY).stdin(program).output();
+        let output = output.map_err(|error| failed(error.to_string()))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        match said.lines().next_back().filter(|_| output.status.success()) {
+            Some(path) if path.starts_with('/') => Ok(path.to_owned()),
+            _ => {
+                let complaint = String::from_utf8_lossy(&output.stderr);
+                let plain = weir_core::text::brief(complaint.trim());
+                Err(failed(format!("{}, its message: {plain}", output.status)))
+            }
+        }
+    }
+
+    fn ssh(&self, host: &str, remote: &str) -> Command {
         let mut words = self.ssh.iter();
         let mut command = Command::new(words.next().map_or("ssh", String::as_str));
         // BatchMode makes ssh fail where it would ask for a password.
         command.args(words).args(["-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"]);
-        command.args(["--", host]).arg(format!("{} bench worker --stdio", quoted(&self.program)));
+        command.args(["--", host]).arg(remote);
         command
     }
 }
@@ -310,10 +356,10 @@ mod tests {
     fn what_ssh_is_told_is_one_word_each() {
         let launch = Launch {
             ssh: vec!["ssh".to_owned(), "-p".to_owned(), "22".to_owned()],
-            program: "/opt/my weir/it's".to_owned(),
+            program: Program::There("/opt/my weir/it's".to_owned()),
             patience: Patience::default(),
         };
-        let command = launch.over_ssh("me@host");
+        let command = launch.over_ssh("me@host").unwrap();
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         assert_eq!(words[..2], ["-p", "22"]);
         assert_eq!(words[words.len() - 3..words.len() - 1], ["--", "me@host"]);
@@ -325,18 +371,38 @@ mod tests {
     fn what_a_child_says_before_it_fails_is_told() {
         let launch = Launch {
             ssh: ["sh", "-c", "echo no such host >&2; exit 255", "sh"].map(str::to_owned).to_vec(),
-            program: "weir".to_owned(),
+            program: Program::There("weir".to_owned()),
             patience: Patience::default(),
         };
-        let error = launch.all(&["a=ssh:nowhere".parse().unwrap()]).err().unwrap().to_string();
+        let all = ["a=ssh:nowhere".parse().unwrap()];
+        let error = launch.all(&all).err().unwrap().to_string();
         assert!(error.contains("worker a") && error.contains("no such host"), "{error}");
+        let copies = Launch { program: Program::Copied, ..launch };
+        let error = copies.all(&all).err().unwrap().to_string();
+        assert!(error.contains("cannot copy the program"), "{error}");
+        assert!(error.contains("no such host"), "{error}");
+    }
+
+    #[test]
+    fn the_program_is_copied_as_it_is() {
+        // A stand-in for ssh that runs the command, its last word, here.
+        let here = "for last; do :; done; exec sh -c \"$last\"";
+        let launch = Launch {
+            ssh: ["sh", "-c", here, "ssh"].map(str::to_owned).to_vec(),
+            program: Program::Copied,
+            patience: Patience::default(),
+        };
+        let copy = launch.copy_to("host").unwrap();
+        let (own, copied) = (std::fs::read("/proc/self/exe").unwrap(), std::fs::read(&copy));
+        std::fs::remove_file(&copy).unwrap();
+        assert!(own == copied.unwrap(), "{copy} differs");
     }
 
     #[test]
     fn a_child_that_says_nothing_is_given_up() {
         let launch = Launch {
             ssh: ["sh", "-c", "exec sleep 1000", "sh"].map(str::to_owned).to_vec(),
-            program: "weir".to_owned(),
+            program: Program::There("weir".to_owned()),
             patience: Patience { greeting: Duration::from_millis(200), ..Patience::default() },
         };
         let error = launch.all(&["ssh:nowhere".parse().unwrap()]).err().unwrap().to_string();

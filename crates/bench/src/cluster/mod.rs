@@ -16,8 +16,9 @@ mod worker;
 
 pub use clock::{Clock, Exchange, Reading};
 pub use coordinator::Coordinator;
+pub(crate) use coordinator::{Hand, check_lengths, deal};
 pub use greet::{GreetError, Identity, greet, welcome};
-pub use launch::{Connected, Launch, Offspring, Wanted, WorkerPlace};
+pub use launch::{Connected, Launch, Offspring, Program, Wanted, WorkerPlace};
 pub use link::{Halves, Patience};
 pub use machine::this as this_machine;
 pub use wire::{Assigned, Kind, Message, Order, PROTOCOL, Preparation, Report, Welcome, WireError};

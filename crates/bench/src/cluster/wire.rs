@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use weir_core::text::brief;
 use weir_load::engine::{Record, Window};
-use weir_load::target::Target;
+use weir_load::target::Targets;
 use weir_load::workload::Workload;
 
 /// Version of the protocol. All versions can parse each other's greetings, and nothing else.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Failures that are told of what follows a load.
 const FAILURES_MAX: usize = 100;
@@ -80,8 +80,8 @@ pub struct Assigned {
 pub struct Preparation {
     /// Number of the step; later orders and reports carry it.
     pub step: u32,
-    /// The target of the load.
-    pub target: Target,
+    /// The targets of the loads.
+    pub targets: Targets,
     /// With what.
     pub loads: Vec<Assigned>,
 }
@@ -382,6 +382,7 @@ fn exactly(from: &mut (impl Read + ?Sized), bytes: &mut [u8]) -> Result<(), Wire
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_load::target::Target;
 
     const ANY: [Kind; 4] = Kind::ALL;
 
@@ -393,7 +394,7 @@ mod tests {
     fn every_order_survives_the_wire() {
         let preparation = Preparation {
             step: 3,
-            target: Target::Path("/mnt".into()),
+            targets: Target::Path("/mnt".into()).into(),
             loads: vec![Assigned { load: 1, workload: Workload::default() }],
         };
         for order in [

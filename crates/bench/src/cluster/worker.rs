@@ -216,10 +216,12 @@ impl Session<'_> {
 
     fn prepare(&mut self, preparation: Preparation, control: Control) -> Result<(), WireError> {
         self.clear();
-        let Preparation { step, mut target, loads } = preparation;
-        if let Target::Smb(smb) = &mut target {
-            // Passwords are not sent to workers: each has its own.
-            smb.password = Password::from_environment();
+        let Preparation { step, mut targets, loads } = preparation;
+        for (_, target) in targets.iter_mut() {
+            if let Target::Smb(smb) = target {
+                // Passwords are not sent to workers: each has its own.
+                smb.password = Password::from_environment();
+            }
         }
         let (loads, workloads): (Vec<u32>, Vec<Workload>) =
             loads.into_iter().map(|assigned| (assigned.load, assigned.workload)).unzip();
@@ -231,7 +233,7 @@ impl Session<'_> {
                 outbox.offer(&Report::Layout { step, done, total });
             }
         };
-        match prepare_step(&target, &workloads, &control, &mut progress) {
+        match prepare_step(&targets, &workloads, &control, &mut progress) {
             Ok(prepared) => {
                 let ready = Ready { step, loads, prepared, control, ended: false };
                 self.stage = Stage::Ready(Box::new(ready));

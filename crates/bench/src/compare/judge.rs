@@ -8,7 +8,7 @@ use weir_load::workload::Rate;
 use weir_scenario::scenario::Cache;
 
 /// The result of comparing the deciding figure of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The side is better than the first.
@@ -33,6 +33,15 @@ impl Verdict {
             Self::NoDifference => "no difference shown",
             Self::OneRun => "one run: no confidence",
             Self::DifferentWork => "different work: not compared",
+        }
+    }
+
+    /// In words, with the name of the side that is faster or slower.
+    #[must_use]
+    pub fn words_of(self, side: &str) -> String {
+        match self {
+            Self::Faster | Self::Slower => format!("{side} {}", self.words()),
+            Self::NoDifference | Self::OneRun | Self::DifferentWork => self.words().to_owned(),
         }
     }
 }

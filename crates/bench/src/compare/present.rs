@@ -13,6 +13,7 @@ use weir_report::{Cell, Column, Table, Tone, figure};
 /// The reading of a comparison, in words.
 pub mod rule {
     use super::super::{Comparison, Verdict};
+    use std::collections::BTreeSet;
 
     /// The rules of [`crate::compare::ratio`] for readers of reports.
     pub const RULE: [&str; 5] = [
@@ -31,25 +32,22 @@ pub mod rule {
     /// Everything in a sentence.
     #[must_use]
     pub fn headline(comparison: &Comparison) -> String {
-        let all: Vec<Verdict> = comparison
+        let label = |side: usize| comparison.sides.get(side).map_or("?", |one| &one.label);
+        let all: Vec<(Verdict, String)> = comparison
             .tests
             .iter()
             .flat_map(|test| &test.steps)
-            .flat_map(|step| step.against.iter().map(|against| against.verdict))
+            .flat_map(|step| &step.against)
+            .map(|against| (against.verdict, against.verdict.words_of(label(against.side))))
             .collect();
         if all.is_empty() {
             return "The results have no step in common.".to_owned();
         }
-        let words = [
-            Verdict::Faster,
-            Verdict::Slower,
-            Verdict::NoDifference,
-            Verdict::OneRun,
-            Verdict::DifferentWork,
-        ];
-        let counted = words.into_iter().filter_map(|verdict| {
-            let count = all.iter().filter(|one| **one == verdict).count();
-            (count > 0).then(|| format!("{count} {}", verdict.words()))
+        // In the order of the verdicts, best first.
+        let words: BTreeSet<&(Verdict, String)> = all.iter().collect();
+        let counted = words.into_iter().map(|one| {
+            let count = all.iter().filter(|other| *other == one).count();
+            format!("{count} {}", one.1)
         });
         let counted = counted.collect::<Vec<_>>().join("; ");
         let steps = if all.len() == 1 { "comparison of a step" } else { "comparisons of steps" };
@@ -197,7 +195,7 @@ fn row(
         Verdict::Slower => Tone::Bad,
         _ => Tone::Muted,
     };
-    cells.push(Cell::new(against.verdict.words(), tone));
+    cells.push(Cell::new(against.verdict.words_of(label(against.side)), tone));
     cells.extend(others.iter().map(|figure| {
         let ratio = against.ratio(*figure).filter(|_| compared);
         ratio.map_or_else(dash, |ratio| Cell::from(times(ratio.ratio)))

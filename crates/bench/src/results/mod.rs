@@ -139,6 +139,9 @@ pub struct StepRun {
     pub total: RunResult,
     /// One for each load, if there are several.
     pub loads: Vec<RunResult>,
+    /// One for each target, all its loads together, if there are several.
+    #[serde(default)]
+    pub targets: Vec<RunResult>,
     /// One for each worker process, if there are several.
     pub workers: Vec<WorkerResult>,
     /// Was the rate steady through the measured interval?

@@ -110,6 +110,7 @@ pub fn single_run(run: RunResult) -> Results {
     let runs = vec![StepRun {
         total: run,
         loads: Vec::new(),
+        targets: Vec::new(),
         workers: Vec::new(),
         steady: None,
         network: None,

@@ -1,7 +1,7 @@
 //! The files that loads use: how much they hold, and which of them are laid out already.
 
 use std::collections::{BTreeMap, BTreeSet};
-use weir_load::workload::{Layout, Workload};
+use weir_load::workload::{Layout, Location, Workload};
 
 /// The known properties of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ struct Extent {
 /// The files that exist, by directory and name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Laid {
-    directories: BTreeMap<String, BTreeMap<String, Extent>>,
+    directories: BTreeMap<Location, BTreeMap<String, Extent>>,
 }
 
 impl Laid {
@@ -23,7 +23,7 @@ impl Laid {
         if !load.needs_files() {
             return true;
         }
-        let Some(files) = self.directories.get(&load.directory) else { return false };
+        let Some(files) = self.directories.get(&load.location()) else { return false };
         let (wanted, stamp) = (load.size_needed(), stamp(load));
         (0..load.files).all(|number| {
             files.get(&load.file_name(number)).is_some_and(|found| {
@@ -35,7 +35,7 @@ impl Laid {
     /// `loads` were applied: their files exist now.
     pub(super) fn add(&mut self, loads: &[Workload]) {
         for load in loads.iter().filter(|load| load.needs_files()) {
-            let files = self.directories.entry(load.directory.clone()).or_default();
+            let files = self.directories.entry(load.location()).or_default();
             let stamp = stamp(load);
             let plain = load.writes() && stamp.is_none();
             for number in 0..load.files {
@@ -50,14 +50,23 @@ impl Laid {
     }
 
     /// All files of `directory` are gone.
-    pub(super) fn forget(&mut self, directory: &str) {
+    pub(super) fn forget(&mut self, directory: &Location) {
         self.directories.remove(directory);
     }
 
     /// The bytes that the files hold.
     pub(super) fn bytes(&self) -> u64 {
-        let files = self.directories.values().flat_map(BTreeMap::values);
-        files.fold(0, |sum, file| sum.saturating_add(file.bytes))
+        self.by_target().values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+    }
+
+    /// The bytes that the files on each target hold.
+    pub(super) fn by_target(&self) -> BTreeMap<&str, u64> {
+        let mut targets: BTreeMap<&str, u64> = BTreeMap::new();
+        for (location, files) in &self.directories {
+            let sum = targets.entry(&location.target).or_default();
+            *sum = files.values().fold(*sum, |sum, file| sum.saturating_add(file.bytes));
+        }
+        targets
     }
 }
 
@@ -73,8 +82,13 @@ pub(super) fn bytes(loads: &[Workload]) -> u64 {
 }
 
 /// The directories of the loads.
-pub(super) fn directories(loads: &[Workload]) -> BTreeSet<String> {
-    loads.iter().map(|load| load.directory.clone()).collect()
+pub(super) fn directories(loads: &[Workload]) -> BTreeSet<Location> {
+    loads.iter().map(Workload::location).collect()
+}
+
+/// The targets of the loads.
+pub(super) fn targets(loads: &[Workload]) -> BTreeSet<String> {
+    loads.iter().map(|load| load.target.clone()).collect()
 }
 
 /// The loads as they are applied by the suite, which removes files itself: nothing is laid out
@@ -107,6 +121,10 @@ mod tests {
     fn files_that_several_loads_use_count_once() {
         let loads = [load("a", 4, 100), load("a", 2, 100), load("b", 1, 7)];
         assert_eq!(bytes(&loads), 407);
+        let elsewhere = Workload { target: "t".to_owned(), ..load("a", 2, 100) };
+        let mut laid = Laid::default();
+        laid.add(&[load("a", 4, 100), elsewhere]);
+        assert_eq!(laid.by_target(), BTreeMap::from([("", 400), ("t", 200)]));
         let null = Workload { operation: Operation::Null, ..load("c", 9, 9) };
         assert_eq!(bytes(&[null]), 0);
         let stat = Workload { operation: Operation::Getattr, ..load("c", 9, 9) };
@@ -126,7 +144,7 @@ mod tests {
         assert_eq!(layouts(&laid, true), [true, true, true]);
         laid.add(&loads[..1]);
         assert_eq!(layouts(&laid, false), [true, true, false]);
-        laid.forget("a");
+        laid.forget(&loads[0].location());
         assert_eq!(layouts(&laid, false), [false, true, false]);
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use weir_load::control::Control;
 use weir_load::engine::{StepRecord, Window, prepare_step};
 use weir_load::error::BenchError;
-use weir_load::target::Target;
+use weir_load::target::Targets;
 use weir_load::workload::Workload;
 
 /// The environment of a step besides its loads.
@@ -32,7 +32,7 @@ pub struct Applied {
     pub notes: Vec<String>,
 }
 
-/// Applies the loads of one step after the other to one target.
+/// Applies the loads of one step after the other to their targets.
 pub trait Executor {
     /// The executor's name, for reports: "this process", "8 workers", "fio 3.33".
     fn name(&self) -> String;
@@ -51,14 +51,14 @@ pub trait Executor {
 
 /// The engine in this process.
 pub struct Local {
-    target: Target,
+    targets: Targets,
 }
 
 impl Local {
-    /// On `target`.
+    /// On `targets`.
     #[must_use]
-    pub const fn new(target: Target) -> Self {
-        Self { target }
+    pub fn new(targets: impl Into<Targets>) -> Self {
+        Self { targets: targets.into() }
     }
 }
 
@@ -72,10 +72,12 @@ impl Executor for Local {
         loads: &[Workload],
         context: &mut Context<'_>,
     ) -> Result<Applied, BenchError> {
-        let mut step = prepare_step(&self.target, loads, context.control, context.layout)?;
+        let mut step = prepare_step(&self.targets, loads, context.control, context.layout)?;
         (context.ready)();
         let record =
             step.run(Instant::now(), context.control, |window| (context.observe)(window))?;
-        Ok(Applied { record, workers: Vec::new(), notes: Vec::new() })
+        let shared = |load: &Workload| self.targets.of(load).ok()?.shared_source(load.clients);
+        let notes = loads.iter().filter_map(shared).collect();
+        Ok(Applied { record, workers: Vec::new(), notes })
     }
 }

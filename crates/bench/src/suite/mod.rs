@@ -7,11 +7,13 @@
 //! where that depends on what came of the last load.
 
 mod cache;
+mod check;
 mod data;
 mod event;
 mod executor;
 pub mod fio;
 mod meter;
+mod needs;
 mod options;
 mod place;
 mod plan;
@@ -27,10 +29,12 @@ pub(crate) mod testing;
 mod tests;
 mod workers;
 
+pub use check::check;
 pub use event::{Act, Event};
 pub use executor::{Applied, Context, Executor, Local};
+pub use needs::Machine;
 pub use options::{CacheOptions, Options};
-pub use place::{Place, TargetPlace};
+pub use place::{Claim, Place, TargetPlace};
 pub use plan::{Plan, step_seconds};
 pub use preflight::preflight;
 pub use run::{Suite, SuiteOutcome, chance_seed};

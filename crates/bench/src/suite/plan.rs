@@ -3,12 +3,13 @@
 use super::cache;
 use super::data::{self, Laid};
 use super::options::Options;
+use std::collections::BTreeMap;
 use weir_load::workload::{Layout, Workload};
 use weir_scenario::scenario::scale::PASS_BYTES_PER_S;
 use weir_scenario::scenario::{Cache, Scenario, Step};
 
 /// The demands of running scenarios.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Steps that are applied.
     pub steps: usize,
@@ -18,6 +19,8 @@ pub struct Plan {
     pub open_ended: usize,
     /// The most that the files hold at one time, in bytes.
     pub peak_bytes: u64,
+    /// The same of each target, by name.
+    pub peak_of: BTreeMap<String, u64>,
     /// The bytes written to lay files out; none for files that begin as holes.
     pub layout_bytes: u64,
     /// The bytes read to fill caches before steps that include them.
@@ -77,6 +80,10 @@ impl Plan {
         }
         self.lay_out(&step.loads, laid);
         self.peak_bytes = self.peak_bytes.max(laid.bytes());
+        for (target, bytes) in laid.by_target() {
+            let peak = self.peak_of.entry(target.to_owned()).or_default();
+            *peak = bytes.max(*peak);
+        }
         if !step.shares_files && !options.keep {
             for directory in data::directories(&step.loads) {
                 laid.forget(&directory);

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 use weir_core::rng::mix;
 use weir_load::control::Control;
+use weir_load::workload::Location;
 use weir_scenario::scenario::Scenario;
 
 /// Everything that running scenarios takes.
@@ -58,7 +59,7 @@ pub(super) struct Whole {
     /// Why nothing more can be run.
     pub(super) over: Option<String>,
     /// Directories of this call that stay.
-    pub(super) kept: BTreeSet<String>,
+    pub(super) kept: BTreeSet<Location>,
     /// A run is not whole: it was ended before its time, or lost a worker.
     pub(super) incomplete: bool,
     /// Planned seconds of load that are left; absent where nobody knows.

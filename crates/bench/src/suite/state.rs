@@ -13,9 +13,9 @@ use crate::results::{CacheProof, StepResult, StepRun, Summary, WorkerResult};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use weir_core::rng::mix;
+use weir_load::engine::StepRecord;
 use weir_load::error::BenchError;
-use weir_load::stats::result::RunResult;
-use weir_load::workload::{Length, Workload};
+use weir_load::workload::{Length, Location, Workload};
 use weir_scenario::scenario::{Cache, Step};
 
 /// The state that steps leave for those after them.
@@ -23,7 +23,7 @@ pub(super) struct SuiteState {
     /// The test's name, for messages.
     test: String,
     /// Directories made or found empty; true: made.
-    claimed: BTreeMap<String, bool>,
+    claimed: BTreeMap<Location, bool>,
     laid: Laid,
     /// Operations a second of the steps so far.
     reached: BTreeMap<String, f64>,
@@ -191,8 +191,8 @@ impl SuiteState {
         for directory in data::directories(loads) {
             let known = self.claimed.contains_key(&directory) || whole.kept.contains(&directory);
             if !known {
-                let made = suite.place.claim(&directory)?;
-                self.claimed.insert(directory, made);
+                let claim = suite.place.claim(&directory)?;
+                self.claimed.insert(directory, claim.made);
             }
         }
         Ok(())
@@ -283,7 +283,8 @@ impl SuiteState {
         if step.cache != Cache::Excluded {
             return Ok(());
         }
-        let loads = [cache::flush(bytes)];
+        let on = |target| Workload { target, ..cache::flush(bytes) };
+        let loads: Vec<Workload> = data::targets(&step.loads).into_iter().map(on).collect();
         self.claim(suite, whole, &loads)?;
         let go = Go { step, act: Act::Flush, repeat: 1, of: 1 };
         self.apply(suite, whole, &go, &loads, result)?;
@@ -348,9 +349,8 @@ impl SuiteState {
         for said in applied.notes {
             note(&mut result.notes, said);
         }
-        let figures = applied.record.results(&go.step.name);
-        let (total, loads) = figures.ok_or_else(|| Stop::from(BenchError::Worker))?;
-        let run = finished(total, loads, applied.workers, &meter);
+        let run = finished(applied.record, &go.step.name, applied.workers, &meter);
+        let run = run.ok_or_else(|| Stop::from(BenchError::Worker))?;
         self.judge(whole, go, &run, result);
         Ok(run)
     }
@@ -460,18 +460,27 @@ impl SuiteState {
         }
     }
 
-    fn clear(&mut self, suite: &mut Suite<'_>, whole: &mut Whole, directories: &Vec<String>) {
+    fn clear(&mut self, suite: &mut Suite<'_>, whole: &mut Whole, directories: &Vec<Location>) {
         for directory in directories {
             let Some(made) = self.claimed.remove(directory) else { continue };
-            if suite.options.keep && directory != cache::FLUSH_DIRECTORY {
+            if suite.options.keep && directory.directory != cache::FLUSH_DIRECTORY {
+                if let Err(error) = suite.place.release(directory) {
+                    whole.failures.push(format!(
+                        "{}: the mark of this run was not removed from {}: {}",
+                        self.test,
+                        directory.directory,
+                        error.in_full()
+                    ));
+                }
                 whole.kept.insert(directory.clone());
                 continue;
             }
             self.laid.forget(directory);
             if let Err(error) = suite.place.clear(directory, made) {
                 whole.failures.push(format!(
-                    "{}: the directory {directory} was not removed: {}",
+                    "{}: the directory {} was not removed: {}",
                     self.test,
+                    directory.directory,
                     error.in_full()
                 ));
             }
@@ -482,27 +491,30 @@ impl SuiteState {
 /// The figures with what was seen from outside; series finer than a second are left out, which
 /// would make the document large.
 fn finished(
-    mut total: RunResult,
-    mut loads: Vec<RunResult>,
+    record: StepRecord,
+    name: &str,
     workers: Vec<WorkerResult>,
     meter: &Meter,
-) -> StepRun {
+) -> Option<StepRun> {
+    let mut targets = record.by_target();
+    let (mut total, mut loads) = record.results(name)?;
     let usage = meter.finish(&total);
     total.server = usage.server;
     let by_time = matches!(total.workload.length, Length::Seconds(_));
     let found = if by_time { steady(&total.series_1s, &total.measured) } else { None };
-    for run in std::iter::once(&mut total).chain(&mut loads) {
+    for run in std::iter::once(&mut total).chain(&mut loads).chain(&mut targets) {
         run.series_10ms = Vec::new();
         run.series_100ms = Vec::new();
     }
-    StepRun {
+    Some(StepRun {
         total,
         loads,
+        targets,
         workers,
         steady: found,
         network: usage.network,
         client_processors: usage.processors,
-    }
+    })
 }
 
 /// Counts `times` applications of `step` as no longer ahead.

@@ -2,15 +2,15 @@
 //! notes what is made and removed. No time passes in them.
 
 use super::executor::{Applied, Context, Executor};
-use super::place::Place;
+use super::place::{Claim, Place};
 use crate::results::{StepResult, StepRun, Summary, WorkerResult};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::channel;
 use weir_load::engine::{Phase, Record, StepRecord, Window};
 use weir_load::error::BenchError;
 use weir_load::stats::result::RunResult;
 use weir_load::stats::{OpKind, Recorder, Span};
-use weir_load::workload::Workload;
+use weir_load::workload::{Location, Workload};
 use weir_scenario::scenario::{Chart, Language, Scenario, Step};
 
 /// A step of one small load.
@@ -32,6 +32,7 @@ pub(crate) fn scenario(steps: &[&str]) -> Scenario {
         changes: Vec::new(),
         waiting: None,
         text: None,
+        hosts: Vec::new(),
     }
 }
 
@@ -46,6 +47,7 @@ pub(crate) fn step_result(iops: f64, ms: f64) -> StepResult {
     let run = StepRun {
         total: result(iops, ms),
         loads: Vec::new(),
+        targets: Vec::new(),
         workers: Vec::new(),
         steady: None,
         network: None,
@@ -225,10 +227,20 @@ pub(super) struct Ground {
     pub(super) there: BTreeSet<String>,
     /// Directories in which somebody else has something.
     pub(super) occupied: BTreeSet<String>,
+    /// Directories of killed runs, with their processes.
+    pub(super) abandoned: BTreeMap<String, u32>,
+    /// Directories whose files stay.
+    pub(super) released: BTreeSet<String>,
     /// In the order in which they were made and removed.
     pub(super) log: Vec<String>,
     pub(super) gone: bool,
     pub(super) room: Option<u64>,
+}
+
+/// A directory as the log has it: with its target, if that has a name.
+fn spot(at: &Location) -> String {
+    let Location { target, directory } = at;
+    if target.is_empty() { directory.clone() } else { format!("{target}:{directory}") }
 }
 
 fn unreachable() -> BenchError {
@@ -240,21 +252,30 @@ impl Place for Ground {
         if self.gone { Err(unreachable()) } else { Ok(()) }
     }
 
-    fn room(&mut self) -> Result<Option<u64>, BenchError> {
+    fn room(&mut self, _: &str) -> Result<Option<u64>, BenchError> {
         Ok(self.room)
     }
 
-    fn claim(&mut self, directory: &str) -> Result<bool, BenchError> {
+    fn claim(&mut self, at: &Location) -> Result<Claim, BenchError> {
         self.reach()?;
+        let directory = &spot(at);
         if self.occupied.contains(directory) {
             return Err(BenchError::Workload(format!("{directory} is not empty")));
         }
         self.log.push(format!("+{directory}"));
-        Ok(self.there.insert(directory.to_owned()))
+        let made = self.there.insert(directory.to_owned());
+        Ok(Claim { made, abandoned: self.abandoned.remove(directory) })
     }
 
-    fn clear(&mut self, directory: &str, with_directory: bool) -> Result<(), BenchError> {
+    fn release(&mut self, at: &Location) -> Result<(), BenchError> {
         self.reach()?;
+        self.released.insert(spot(at));
+        Ok(())
+    }
+
+    fn clear(&mut self, at: &Location, with_directory: bool) -> Result<(), BenchError> {
+        self.reach()?;
+        let directory = &spot(at);
         self.log.push(format!("-{directory}"));
         if with_directory {
             self.there.remove(directory);

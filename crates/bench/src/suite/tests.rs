@@ -375,13 +375,12 @@ fn preflight_refuses_before_anything_is_laid_out_and_leaves_nothing() {
     ground.occupied.insert("weir-bench".to_owned());
     assert!(refused(&mut ground, &scenarios).contains("not empty"));
     ground.occupied.clear();
-    let mut wrong = scenario(&["a"]);
-    wrong.steps[0].loads[0].depth = 0;
-    let told = refused(&mut ground, &[wrong]);
-    assert!(told.contains("test, step a: depth is 0"), "{told}");
     ground.gone = true;
     assert!(refused(&mut ground, &scenarios).contains("does not answer"));
     ground.gone = false;
-    preflight(&mut ground, &scenarios, &options).unwrap();
+    assert_eq!(preflight(&mut ground, &scenarios, &options).unwrap(), [""; 0]);
     assert!(ground.there.is_empty());
+    ground.abandoned.insert("weir-bench".to_owned(), 77);
+    let remarks = preflight(&mut ground, &scenarios, &options).unwrap();
+    assert!(remarks[0].contains("killed run (process 77)"), "{remarks:?}");
 }

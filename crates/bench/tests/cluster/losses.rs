@@ -259,7 +259,7 @@ fn a_worker_whose_coordinator_vanishes_stops_and_clears_away() {
         let (connected, hand) = worker(0);
         let mut halves = connected.halves;
         let loads = vec![Assigned { load: 0, workload: data() }];
-        let preparation = Preparation { step: 1, target: server.target(), loads };
+        let preparation = Preparation { step: 1, targets: server.target().into(), loads };
         send(&mut halves.write, &Order::Prepare(Box::new(preparation))).unwrap();
         let mut until = |wanted: fn(&Report) -> bool| {
             while !wanted(&receive::<Report>(&mut halves.read, &ANY).unwrap()) {}

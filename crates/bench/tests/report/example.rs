@@ -27,6 +27,16 @@ struct Load {
     jobs: u32,
 }
 
+/// A steady rate that drifts a little less in each repeat.
+fn drifting(repeat: u32) -> Steady {
+    Steady {
+        steady: true,
+        drift_percent: 0.8 - f64::from(repeat),
+        excursion_percent: 4.2,
+        warmup_s: 3.0,
+    }
+}
+
 impl Load {
     fn workload(&self, name: &str) -> Workload {
         let all = (self.reads + self.writes).max(1.0);
@@ -106,13 +116,9 @@ impl Load {
                 sent_bytes: whole(writes * block * f64::from(SECONDS) * 1.04),
             }),
             client_processors: Some(0.8 + all * 4e-6),
-            steady: Some(Steady {
-                steady: true,
-                drift_percent: 0.8 - f64::from(repeat),
-                excursion_percent: 4.2,
-                warmup_s: 3.0,
-            }),
+            steady: Some(drifting(repeat)),
             loads: Vec::new(),
+            targets: Vec::new(),
             workers: Vec::new(),
             total,
         }

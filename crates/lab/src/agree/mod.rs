@@ -158,7 +158,7 @@ impl Agree {
 
     /// Compares the generators on the path.
     fn compare(&self, control: &Control) -> Result<Vec<Row>> {
-        let target = Target::Path(self.path.clone());
+        let target = Target::Path(self.path.clone().into());
         let files = LaidOut::at(&target)?;
         let rows =
             files.make(&target, self, control).and_then(|()| self.by_turns(&target, control));
@@ -173,7 +173,7 @@ impl Agree {
         let bytes = (self.mib << 21).max(512 << 20);
         std::fs::create_dir_all(&self.path)?;
         let mut disk = Disk::make(&self.path, "agree", Filesystem::Ext4, bytes)?;
-        let target = Target::Path(disk.path().to_owned());
+        let target = Target::Path(disk.path().into());
         LaidOut::at(&target)?.make(&target, self, control)?;
         disk.throttle_iops(per_second)?;
         Ok(self.by_turns(&target, control)?)
@@ -215,11 +215,11 @@ struct LaidOut {
 impl LaidOut {
     /// A new directory: an existing one was not created by this program.
     fn at(target: &Target) -> Result<Self, BenchError> {
-        let Target::Path(root) = target else {
+        let Target::Path(path) = target else {
             let why = format!("fio requires a mounted path, but {target} is not one");
             return Err(BenchError::Target(why));
         };
-        let directory = root.join(DIRECTORY);
+        let directory = path.root.join(DIRECTORY);
         match std::fs::create_dir(&directory) {
             Ok(()) => Ok(Self { directory }),
             Err(source) => Err(BenchError::Path {

@@ -183,7 +183,7 @@ impl<'a> PhaseRun<'a> {
             let role = Role {
                 number,
                 root: if last { quiet.clone() } else { busy.clone() },
-                source: self.source(number)?,
+                source: self.source(number),
                 operations_max: last.then_some(QUIET_OPERATIONS),
             };
             let client = Client::new(world, role, watcher::caller());
@@ -200,7 +200,7 @@ impl<'a> PhaseRun<'a> {
                 number,
                 target: SmbTarget { security, ..target },
                 root: busy.clone(),
-                source: self.source(number)?,
+                source: self.source(number),
             };
             let client = SmbClient::new(world, role);
             let named = Builder::new().name(format!("smb-client-{number}"));
@@ -215,9 +215,9 @@ impl<'a> PhaseRun<'a> {
     }
 
     /// The address of a client.
-    fn source(&self, number: u32) -> Result<Option<IpAddr>> {
+    fn source(&self, number: u32) -> Option<IpAddr> {
         let target = NfsTarget::new(self.world.address, "");
-        Ok(target.source(number, self.all_clients().max(2))?)
+        target.source(number, self.all_clients().max(2))
     }
 
     fn events(&mut self, stop: &Stop) -> Result<()> {

@@ -123,7 +123,7 @@ impl Prepared {
         Record {
             target: self.target.to_string(),
             workload: (**workload).clone(),
-            clients: self.backend.client_names(),
+            clients: self.backend.client_names(workload),
             started_unix_s,
             measure_ns: schedule.measure_ns,
             planned_ns: schedule.end_ns,

@@ -4,6 +4,7 @@
 //! An engine brings the files (`nfs`, `path`) and one closure per worker thread; this module
 //! starts them, watches them, and makes one result of their notes.
 
+mod check;
 mod collect;
 mod content;
 mod drive;
@@ -39,6 +40,7 @@ use usage::Usage;
 use weir_core::rng::mix;
 use weir_core::units::Bytes;
 
+pub use check::{check_sources, check_step};
 pub use collect::{Phase, Window};
 pub use foreign::Foreign;
 pub use nfs::{FollowUp, Session, mount, room, status_name};
@@ -122,7 +124,8 @@ pub fn prepare_with(
     control: &Control,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Prepared, BenchError> {
-    let step = prepare_step(target, std::slice::from_ref(workload), control, progress)?;
+    let targets = target.clone().into();
+    let step = prepare_step(&targets, std::slice::from_ref(workload), control, progress)?;
     step.into_only().ok_or(BenchError::Worker)
 }
 
@@ -260,10 +263,19 @@ impl Prepared {
 
     /// Does the work after the load that must come before anybody looks at the files.
     fn settle(&self, record: &mut Record) {
-        let workload = &self.plan.workload;
-        if !workload.end_sync || !workload.writes() {
-            return;
+        if self.plan.workload.end_sync && self.plan.workload.writes() {
+            self.sync(record);
         }
+        if let Backend::Nfs(files) = &self.backend {
+            // The load can't have seen a restart after its last reply.
+            let ask = record.connections.lost > 0 || self.plan.workload.verify.is_some();
+            for (what, count) in files.lost_writes(&self.plan, ask) {
+                record.fail_often(what, count);
+            }
+        }
+    }
+
+    fn sync(&self, record: &mut Record) {
         let synced = match &self.backend {
             Backend::Nfs(files) => files.sync(&self.plan),
             Backend::Smb(files) => files.sync(&self.plan),
@@ -322,11 +334,11 @@ impl Prepared {
 }
 
 impl Backend {
-    fn client_names(&self) -> Vec<String> {
+    fn client_names(&self, workload: &Workload) -> Vec<String> {
         match self {
             Self::Nfs(files) => files.client_names(),
             Self::Smb(files) => files.client_names(),
-            Self::Path(_) => Vec::new(),
+            Self::Path(files) => files.client_names(workload),
         }
     }
 

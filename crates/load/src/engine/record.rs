@@ -86,6 +86,11 @@ impl Record {
         *self.faults.entry(what).or_default() += 1;
     }
 
+    /// Notes something that happened `count` times.
+    pub(super) fn fail_often(&mut self, what: String, count: u64) {
+        *self.faults.entry(what).or_default() += count;
+    }
+
     /// Makes records of parts one of the whole: when it began by the clock of who asked for it,
     /// and what was noted there meanwhile.
     pub fn settle(&mut self, started_unix_s: f64, marks: Vec<Mark>) {
@@ -244,10 +249,28 @@ impl StepRecord {
         each.fold((0, 0), |sum, load| (sum.0 + load.0, sum.1 + load.1))
     }
 
+    /// The figures of each target, all its loads together, under the name of the target; none if
+    /// all loads are on one.
+    #[must_use]
+    pub fn by_target(&self) -> Vec<RunResult> {
+        let mut targets: BTreeMap<&str, Vec<Record>> = BTreeMap::new();
+        for load in &self.loads {
+            targets.entry(&load.workload.target).or_default().push(load.clone());
+        }
+        if targets.len() < 2 {
+            return Vec::new();
+        }
+        let together = |(name, loads)| Some(Self { loads }.results(name)?.0);
+        targets.into_iter().filter_map(together).collect()
+    }
+
     /// The figures of all loads together under the name `name`, and of each where there are
     /// several. Rates of loads whose measured intervals differ are those of each interval, added.
     #[must_use]
     pub fn results(self, name: &str) -> Option<(RunResult, Vec<RunResult>)> {
+        let mut targets: Vec<String> = self.loads.iter().map(|load| load.target.clone()).collect();
+        targets.sort_unstable();
+        targets.dedup();
         if self.loads.len() == 1 {
             let mut only = self.loads.into_iter().next()?.result();
             name.clone_into(&mut only.name);
@@ -264,6 +287,7 @@ impl StepRecord {
         }
         let mut total = together?.result();
         name.clone_into(&mut total.name);
+        total.target = targets.join(", ");
         total.interrupted = each.iter().any(|run| run.interrupted);
         total.jobs = each.iter().flat_map(|run| run.jobs.iter().cloned()).collect();
         for (number, job) in (0..).zip(&mut total.jobs) {

@@ -3,7 +3,7 @@
 
 use crate::error::BenchError;
 use crate::verify::{BLOCKS_MAX, Base, FileLedger, Ledger};
-use crate::workload::{Layout, Workload};
+use crate::workload::{Layout, Location, Stability, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
 use weir_core::rng::mix;
@@ -50,13 +50,23 @@ struct Wanted {
     layout: Option<Layout>,
     /// The load that verifies it, and the size of its blocks.
     verified: Option<(String, u32)>,
+    /// A load writes it so that the server may lose the data until a COMMIT.
+    is_unstable: bool,
     /// A load that writes it without stamps.
     plain: Option<String>,
     /// This process works on it.
     used: bool,
 }
 
-type Key = (String, String);
+type Key = (Location, String);
+
+/// Checks that the loads can share their files.
+///
+/// # Errors
+/// The errors of [`share`].
+pub(super) fn check(loads: &[Workload]) -> Result<(), BenchError> {
+    wanted(loads).map(drop)
+}
 
 /// Deals the files of `loads` out.
 ///
@@ -64,13 +74,8 @@ type Key = (String, String);
 /// [`BenchError::Workload`] if loads that share files can't be verified together, or there are too
 /// many blocks to keep track of.
 pub(super) fn share(loads: &[Workload]) -> Result<Vec<Files>, BenchError> {
-    let mut wanted: HashMap<Key, Wanted> = HashMap::new();
-    for (place, load) in loads.iter().enumerate() {
-        for number in numbers(load) {
-            want(wanted.entry(key(load, number)).or_default(), place, load, number)?;
-        }
-    }
-    let ledgers = ledgers(&wanted)?;
+    let wanted = wanted(loads)?;
+    let ledgers = ledgers(&wanted);
     let deal = |(place, load): (usize, &Workload)| {
         let spec = |number| spec(&wanted, place, load, number);
         let own = numbers(load).filter_map(|number| ledgers.get(&key(load, number)).cloned());
@@ -80,7 +85,7 @@ pub(super) fn share(loads: &[Workload]) -> Result<Vec<Files>, BenchError> {
             ledger: load.verifies().then(ledger),
             keep_directory: loads
                 .iter()
-                .any(|other| other.directory == load.directory && other.keep),
+                .any(|other| other.location() == load.location() && other.keep),
         }
     };
     Ok(loads.iter().enumerate().map(deal).collect())
@@ -91,13 +96,14 @@ fn numbers(load: &Workload) -> std::ops::Range<u32> {
 }
 
 fn key(load: &Workload, number: u32) -> Key {
-    (load.directory.clone(), load.file_name(number))
+    (load.location(), load.file_name(number))
 }
 
 fn want(file: &mut Wanted, place: usize, load: &Workload, number: u32) -> Result<(), BenchError> {
     file.size = file.size.max(load.size_needed());
     file.keep |= load.keep;
     file.used |= load.uses(number);
+    file.is_unstable |= load.writes() && load.stability == Stability::Unstable;
     if load.layout != Layout::Existing && file.maker.is_none() {
         (file.maker, file.layout) = (Some(place), Some(load.layout));
     }
@@ -124,28 +130,53 @@ fn want(file: &mut Wanted, place: usize, load: &Workload, number: u32) -> Result
     Ok(())
 }
 
-fn ledgers(wanted: &HashMap<Key, Wanted>) -> Result<HashMap<Key, Arc<FileLedger>>, BenchError> {
-    let mut ledgers = HashMap::new();
-    let mut total = 0_u64;
-    for (key, file) in wanted {
-        let Some((_, block)) = file.verified else { continue };
-        let blocks = if file.used { file.size / u64::from(block.max(1)) } else { 0 };
-        total = total.saturating_add(blocks);
-        if total > BLOCKS_MAX {
-            return Err(BenchError::Workload(format!(
-                "verification supports at most {BLOCKS_MAX} blocks, but these files have more: use \
-                 fewer or smaller files, or larger blocks"
-            )));
+/// The demands on each file.
+fn wanted(loads: &[Workload]) -> Result<HashMap<Key, Wanted>, BenchError> {
+    let mut wanted: HashMap<Key, Wanted> = HashMap::new();
+    for (place, load) in loads.iter().enumerate() {
+        for number in numbers(load) {
+            want(wanted.entry(key(load, number)).or_default(), place, load, number)?;
         }
+    }
+    let cells = wanted.values().fold(0_u64, |sum, file| sum.saturating_add(file.cells()));
+    if cells > BLOCKS_MAX {
+        return Err(BenchError::Workload(format!(
+            "verification supports at most {BLOCKS_MAX} blocks, half as many where they are \
+             written unstable, but these files have more: use fewer or smaller files, or larger \
+             blocks"
+        )));
+    }
+    Ok(wanted)
+}
+
+impl Wanted {
+    /// Blocks that a ledger keeps.
+    fn blocks(&self) -> u64 {
+        match self.verified {
+            Some((_, block)) if self.used => self.size / u64::from(block.max(1)),
+            _ => 0,
+        }
+    }
+
+    /// Numbers that a ledger keeps.
+    fn cells(&self) -> u64 {
+        self.blocks().saturating_mul(if self.is_unstable { 2 } else { 1 })
+    }
+}
+
+fn ledgers(wanted: &HashMap<Key, Wanted>) -> HashMap<Key, Arc<FileLedger>> {
+    let mut ledgers = HashMap::new();
+    for (key, file) in wanted.iter().filter(|(_, file)| file.verified.is_some()) {
         let base = match file.layout {
             None | Some(Layout::Existing) => Base::Unknown,
             Some(Layout::Sparse) => Base::Hole,
             Some(Layout::Written { .. }) => Base::Stamped,
         };
-        let ledger = FileLedger::new(key.1.clone(), file_id(key), base, blocks);
+        let ledger = FileLedger::new(key.1.clone(), file_id(key), base, file.blocks());
+        let ledger = if file.is_unstable { ledger.unstable() } else { ledger };
         ledgers.insert(key.clone(), Arc::new(ledger));
     }
-    Ok(ledgers)
+    ledgers
 }
 
 fn spec(wanted: &HashMap<Key, Wanted>, place: usize, load: &Workload, number: u32) -> FileSpec {
@@ -171,8 +202,9 @@ fn spec(wanted: &HashMap<Key, Wanted>, place: usize, load: &Workload, number: u3
 }
 
 /// A file's number in stamps: the same in every run and every process.
-fn file_id((directory, name): &Key) -> u64 {
-    let bytes = directory.bytes().chain([b'/']).chain(name.bytes());
+fn file_id((Location { target, directory }, name): &Key) -> u64 {
+    let of_target = target.bytes().chain(if target.is_empty() { None } else { Some(b'/') });
+    let bytes = of_target.chain(directory.bytes()).chain([b'/']).chain(name.bytes());
     bytes.fold(0, |sum, byte| mix(sum ^ u64::from(byte)))
 }
 
@@ -200,12 +232,14 @@ mod tests {
         let small = Workload { files: 2, ..load("small", 100) };
         let large = Workload { file_bytes: 4 << 20, keep: true, ..load("large", 0) };
         let other = Workload { directory: "other".into(), ..load("other", 100) };
-        let files = share(&[small, large, other]).unwrap();
+        let elsewhere = Workload { target: "b".into(), ..load("elsewhere", 100) };
+        let files = share(&[small, large, other, elsewhere]).unwrap();
         assert_eq!(roles(&files[0]), [(Role::Make, 4 << 20), (Role::Make, 1 << 20)]);
         assert_eq!(roles(&files[1]), [(Role::Find, 0)]);
         assert_eq!(roles(&files[2]), [(Role::Make, 1 << 20)]);
         assert!(files[0].specs[0].keep && !files[0].specs[1].keep && files[0].keep_directory);
-        assert!(!files[2].keep_directory);
+        assert!(!files[2].keep_directory && !files[3].keep_directory);
+        assert_eq!(roles(&files[3]), [(Role::Make, 1 << 20)], "another target, another file");
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Several loads on one target that start together: a step of a scenario.
+//! Several loads that start together: a step of a scenario.
 
+use super::check::check_step;
 use super::job::{Common, Cursors};
 use super::record::StepRecord;
 use super::schedule::nanos;
@@ -8,7 +9,7 @@ use crate::control::Control;
 use crate::engine::Window;
 use crate::error::BenchError;
 use crate::payload::Payload;
-use crate::target::Target;
+use crate::target::{Target, Targets};
 use crate::workload::Workload;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,21 +34,19 @@ pub struct PreparedStep {
     cleared: bool,
 }
 
-/// Connects, checks and lays out what all `loads` need at `target`; as
+/// Connects, checks and lays out what all `loads` need at their targets; as
 /// [`prepare_with`](crate::prepare_with). A file that several loads name is made once, with the
 /// greatest size that any of them wants.
 ///
 /// # Errors
 /// The errors of [`prepare`](crate::prepare); files made before the failure are removed.
 pub fn prepare_step(
-    target: &Target,
+    targets: &Targets,
     loads: &[Workload],
     control: &Control,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<PreparedStep, BenchError> {
-    for load in loads {
-        load.check()?;
-    }
+    check_step(targets, loads)?;
     let mut step = PreparedStep { loads: Vec::new(), attached: false, cleared: false };
     let (run, payload) = (run_number(), Arc::new(Payload::new()));
     for (load, files) in loads.iter().zip(share::share(loads)?) {
@@ -67,6 +66,10 @@ pub fn prepare_step(
             run,
         };
         let mut layout = Layingout { control, progress };
+        let target = match targets.of(load) {
+            Ok(target) => target,
+            Err(error) => return Err(step.give_up(error)),
+        };
         let backend = match target {
             Target::Nfs(nfs) => nfs::Files::prepare(nfs, &plan, &mut layout).map(Backend::Nfs),
             Target::Smb(target) => {

@@ -112,7 +112,11 @@ pub struct JobCount {
 
 #[derive(Clone, Serialize, Deserialize)]
 struct KindCount {
+    /// Completions in the measured interval.
+    operations: u64,
     bytes: u64,
+    /// Theirs, and those of operations that were due before its end and completed after it: a
+    /// stall over the end would not be seen otherwise.
     #[serde(with = "super::sparse")]
     latency: Histogram<u64>,
 }
@@ -138,7 +142,8 @@ pub struct Recorder {
 
 impl Recorder {
     /// Notes about `jobs` jobs; only completions from `measured_from_ns` until `measured_to_ns`
-    /// count in distributions and shares.
+    /// count in rates and shares. Distributions also have the operations that were due before
+    /// `measured_to_ns` and completed later.
     pub fn new(
         jobs: usize,
         measured_from_ns: u64,
@@ -164,15 +169,19 @@ impl Recorder {
         self.window.operations += 1;
         self.window.bytes += bytes;
         self.window.latency.saturating_record(latency);
-        if span.done_ns < self.measured_from_ns || span.done_ns >= self.measured_to_ns {
+        if span.done_ns < self.measured_from_ns || span.queued_ns >= self.measured_to_ns {
             return;
         }
+        let is_in_time = span.done_ns < self.measured_to_ns;
         if let Some(slot) = notes.kinds.get_mut(kind as usize) {
             let count = slot.get_or_insert_with(KindCount::empty);
-            count.bytes += bytes;
             count.latency.saturating_record(latency);
+            if is_in_time {
+                count.operations += 1;
+                count.bytes += bytes;
+            }
         }
-        if let Some(count) = notes.jobs.get_mut(job) {
+        if is_in_time && let Some(count) = notes.jobs.get_mut(job) {
             count.operations += 1;
             count.bytes += bytes;
         }
@@ -220,7 +229,7 @@ impl WindowReport {
 
 impl KindCount {
     fn empty() -> Box<Self> {
-        Box::new(Self { bytes: 0, latency: histogram(3) })
+        Box::new(Self { operations: 0, bytes: 0, latency: histogram(3) })
     }
 }
 
@@ -300,13 +309,14 @@ impl Notes {
             count.latency.saturating_record_n(latency, times);
             operations += times;
         }
+        count.operations += operations;
         operations
     }
 
     /// Do all counts, added up kind by kind and step by step, stay at `most` or below?
     pub fn sums_stay_under(&self, most: u64) -> bool {
         let jobs = self.jobs.iter().flat_map(|job| [job.operations, job.bytes]);
-        let kinds = self.kinds.iter().flatten().map(|kind| kind.bytes);
+        let kinds = self.kinds.iter().flatten().flat_map(|kind| [kind.operations, kind.bytes]);
         let counts = jobs.chain(kinds).chain(self.errors.values().copied());
         let small = |sum: Option<u64>| sum.is_some_and(|sum| sum <= most);
         small({ counts }.try_fold(0_u64, u64::checked_add)) && self.series.sums_stay_under(most)
@@ -335,6 +345,7 @@ impl Notes {
 
 impl KindCount {
     fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
         self.bytes += other.bytes;
         // Both have the same constant bounds, so the addition can't fail.
         let _ = self.latency.add(&other.latency);
@@ -342,7 +353,7 @@ impl KindCount {
 
     #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 52 bits")]
     fn result(&self, seconds: f64) -> OpResult {
-        let operations = self.latency.len();
+        let operations = self.operations;
         OpResult {
             operations,
             bytes: self.bytes,
@@ -428,6 +439,21 @@ mod tests {
         assert_eq!((totals.jobs[0].operations, totals.jobs[1].operations), (0, 2));
         assert_eq!(totals.series.points_10ms()[0].operations, 4);
         assert_eq!(totals.last_done_ns, 200);
+    }
+
+    #[test]
+    fn a_stall_over_the_end_is_in_the_distribution_and_not_in_the_rate() {
+        let mut notes = recorder(0, 1_000_000_000);
+        for ms in 0..99_u64 {
+            notes.complete(OpKind::Read, 0, span(ms * 1_000_000, (ms + 1) * 1_000_000), 10);
+        }
+        // Due in the interval, answered 5 s after its end; the other was due after it.
+        notes.complete(OpKind::Read, 0, span(900_000_000, 6_000_000_000), 10);
+        notes.complete(OpKind::Read, 0, span(1_000_000_000, 8_000_000_000), 10);
+        let total = notes.finish().total(1.0);
+        assert_eq!((total.operations, total.bytes), (99, 990));
+        assert!((total.latency_ms.max - 5100.0).abs() < 10.0, "{:?}", total.latency_ms);
+        assert!(total.latency_ms.p99 < 2.0);
     }
 
     #[test]

@@ -1,17 +1,24 @@
 //! The target of a measurement: an NFS export, an SMB share, or a path.
 
+mod path;
 mod smb;
+mod targets;
 
+pub use path::PathTarget;
 pub use smb::{Password, SmbSecurity, SmbTarget};
+pub use targets::Targets;
 
 use crate::error::BenchError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
 
 /// The port of NFS, RFC 1813 §2.1.
 const NFS_PORT: u16 = 2049;
+/// The machine name of clients, unless another one is given.
+const MACHINE: &str = "weir-bench";
+/// Clients of a loopback target that have addresses of their own.
+const LOOPBACK_CLIENTS: u32 = 60_000;
 
 /// The target of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +28,7 @@ pub enum Target {
     /// A share, by SMB 3.1.1.
     Smb(SmbTarget),
     /// A directory of a mounted file system.
-    Path(PathBuf),
+    Path(PathTarget),
 }
 
 /// An NFSv3 export and who asks.
@@ -40,9 +47,12 @@ pub struct NfsTarget {
     pub uid: u32,
     /// Group in the AUTH_SYS credential.
     pub gid: u32,
-    /// Source addresses for the simulated clients, in order. Empty: chosen from 127.0.1.0/16 for
-    /// several clients of a loopback IPv4 target, left to the system otherwise.
+    /// Source addresses for the simulated clients, which take them in turn. Empty: chosen from
+    /// 127.0.1.0/16 for several clients of a loopback IPv4 target, left to the system otherwise.
     pub sources: Vec<IpAddr>,
+    /// The machine name in the AUTH_SYS credential (RFC 5531 §8.2); several clients add their
+    /// numbers to it.
+    pub machine: String,
 }
 
 impl NfsTarget {
@@ -57,6 +67,7 @@ impl NfsTarget {
             uid: 0,
             gid: 0,
             sources: Vec::new(),
+            machine: MACHINE.to_owned(),
         }
     }
 
@@ -106,11 +117,28 @@ impl NfsTarget {
     }
 
     /// The source address of client `index` of `clients`; `None` leaves it to the system.
-    ///
-    /// # Errors
-    /// [`BenchError::Workload`] if there are fewer addresses than clients.
-    pub fn source(&self, index: u32, clients: u32) -> Result<Option<IpAddr>, BenchError> {
+    #[must_use]
+    pub fn source(&self, index: u32, clients: u32) -> Option<IpAddr> {
         self.addresses().source(index, clients)
+    }
+
+    /// The machine name of client `index` of `clients`: the one with which it calls.
+    #[must_use]
+    pub fn machine_of(&self, index: u32, clients: u32) -> String {
+        if clients == 1 { self.machine.clone() } else { format!("{}-{}", self.machine, index + 1) }
+    }
+}
+
+impl Target {
+    /// A sentence for the results if several of `clients` have one source address.
+    #[must_use]
+    pub fn shared_source(&self, clients: u32) -> Option<String> {
+        let addresses = match self {
+            Self::Nfs(target) => target.addresses(),
+            Self::Smb(target) => target.addresses(),
+            Self::Path(_) => return None,
+        };
+        addresses.shared(clients)
     }
 }
 
@@ -134,34 +162,41 @@ impl Addresses<'_> {
     }
 
     /// The source address of client `index` of `clients`; `None` leaves it to the system.
-    ///
-    /// # Errors
-    /// [`BenchError::Workload`] if there are fewer addresses than clients.
-    pub(crate) fn source(&self, index: u32, clients: u32) -> Result<Option<IpAddr>, BenchError> {
+    pub(crate) fn source(&self, index: u32, clients: u32) -> Option<IpAddr> {
         let position = usize::try_from(index).unwrap_or(usize::MAX);
-        if let Some(address) = self.sources.get(position) {
-            return Ok(Some(*address));
+        if let Some(place) = position.checked_rem(self.sources.len()) {
+            return self.sources.get(place).copied();
         }
-        if clients == 1 {
-            return Ok(None);
+        if clients == 1 || !self.are_chosen() {
+            return None;
         }
-        if !self.sources.is_empty() {
-            let given = self.sources.len();
-            return Err(BenchError::Workload(format!(
-                "{clients} clients need {clients} source addresses, not {given}"
-            )));
+        let index = index % LOOPBACK_CLIENTS;
+        let [_, _, high, low] = (0x0100 + index / 250 * 256 + index % 250 + 1).to_be_bytes();
+        Some(IpAddr::from([127, 0, high, low]))
+    }
+
+    /// Are source addresses chosen here? Any address of 127.0.0.0/8 belongs to the machine.
+    fn are_chosen(&self) -> bool {
+        self.sources.is_empty() && matches!(self.first.ip(), IpAddr::V4(ip) if ip.is_loopback())
+    }
+
+    /// A sentence if several of `clients` have one address.
+    fn shared(&self, clients: u32) -> Option<String> {
+        let given = self.sources.len();
+        let enough = usize::try_from(clients).unwrap_or(usize::MAX) <= given.max(1);
+        if enough || self.are_chosen() {
+            return None;
         }
-        match self.first.ip() {
-            IpAddr::V4(ip) if ip.is_loopback() && clients <= 60_000 => {
-                let [_, _, high, low] =
-                    (0x0100 + index / 250 * 256 + index % 250 + 1).to_be_bytes();
-                Ok(Some(IpAddr::from([127, 0, high, low])))
-            }
-            _ => Err(BenchError::Workload(format!(
-                "several clients need source addresses: name {clients} addresses of this machine \
-                 with --source (only IPv4 loopback targets get them by themselves)"
-            ))),
-        }
+        let addresses = match given {
+            0 => "the one source address that the system chooses".to_owned(),
+            1 => "the one source address given with --source".to_owned(),
+            several => format!("the {several} source addresses given with --source"),
+        };
+        Some(format!(
+            "{clients} simulated clients share {addresses}: each has its own connections, ports \
+             and machine name, but a server that distinguishes clients by address sees fewer of \
+             them; --source gives more addresses of this machine, --worker more machines"
+        ))
     }
 }
 
@@ -229,7 +264,7 @@ impl fmt::Display for Target {
                 f.write_str(&nfs.export)
             }
             Self::Smb(smb) => smb.fmt(f),
-            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Path(path) => path.fmt(f),
         }
     }
 }
@@ -277,19 +312,36 @@ mod tests {
     fn many_clients_get_distinct_loopback_addresses_with_no_zero_or_broadcast_byte() {
         let target = NfsTarget::parse("nfs://127.0.0.1/v").unwrap();
         let all: std::collections::BTreeSet<_> =
-            (0..1000).map(|i| target.source(i, 1000).unwrap().unwrap()).collect();
+            (0..1000).map(|i| target.source(i, 1000).unwrap()).collect();
         assert_eq!(all.len(), 1000);
         assert!(all.contains(&"127.0.1.1".parse().unwrap()));
         assert!(all.contains(&"127.0.2.1".parse().unwrap()));
-        assert_eq!(target.source(0, 1).unwrap(), None);
+        assert_eq!(target.source(0, 1), None);
+        assert_eq!(Target::Nfs(target).shared_source(1000), None);
     }
 
     #[test]
-    fn remote_targets_want_their_sources_named() {
+    fn clients_of_a_remote_target_take_the_given_addresses_in_turn_or_share_one() {
         let mut target = NfsTarget::parse("nfs://192.0.2.1/v").unwrap();
-        assert!(target.source(0, 2).is_err());
-        target.sources = vec!["192.0.2.7".parse().unwrap()];
-        assert!(target.source(0, 2).unwrap().is_some());
-        assert!(target.source(1, 2).unwrap_err().to_string().contains("2 source addresses"));
+        let shared =
+            |target: &NfsTarget, clients| Target::Nfs(target.clone()).shared_source(clients);
+        assert_eq!([0, 1].map(|client| target.source(client, 2)), [None, None]);
+        assert!(shared(&target, 2).unwrap().contains("one source address that the system"));
+        assert_eq!(shared(&target, 1), None);
+        target.sources = vec!["192.0.2.7".parse().unwrap(), "192.0.2.8".parse().unwrap()];
+        let all = [0, 1, 2].map(|client| target.source(client, 3).unwrap().to_string());
+        assert_eq!(all, ["192.0.2.7", "192.0.2.8", "192.0.2.7"]);
+        assert_eq!(shared(&target, 2), None);
+        assert!(shared(&target, 3).unwrap().contains("the 2 source addresses"));
+    }
+
+    #[test]
+    fn each_client_has_a_machine_name() {
+        let target = NfsTarget::parse("nfs://192.0.2.1/v").unwrap();
+        assert_eq!(target.machine_of(0, 1), "weir-bench");
+        assert_eq!(
+            [0, 31].map(|client| target.machine_of(client, 32)),
+            ["weir-bench-1", "weir-bench-32"]
+        );
     }
 }

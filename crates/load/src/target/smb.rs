@@ -83,8 +83,8 @@ pub struct SmbTarget {
     pub password: Password,
     /// The protection of messages.
     pub security: SmbSecurity,
-    /// Source addresses for the simulated clients, in order. Empty: chosen from 127.0.1.0/16 for
-    /// several clients of a loopback IPv4 target, left to the system otherwise.
+    /// Source addresses for the simulated clients, which take them in turn. Empty: chosen from
+    /// 127.0.1.0/16 for several clients of a loopback IPv4 target, left to the system otherwise.
     pub sources: Vec<IpAddr>,
 }
 

@@ -1,7 +1,7 @@
 //! The writes to each block, shared by all workers of all loads of a step.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Set while a write of the block has no answer yet.
 const IN_FLIGHT: u32 = 1 << 31;
@@ -45,6 +45,20 @@ pub struct FileLedger {
     base: Base,
     blocks: Box<[AtomicU32]>,
     checked: AtomicBool,
+    /// The order of answered writes, where the server may lose them until a COMMIT.
+    order: Option<Order>,
+}
+
+/// The order in which the writes of a file were answered, which of them are committed, and which
+/// the server may have lost. A file has fewer than 2³² writes in a run.
+struct Order {
+    answered: AtomicU32,
+    /// By block: the number of its last answered write.
+    last: Box<[AtomicU32]>,
+    /// Writes up to this number are committed.
+    committed: AtomicU32,
+    /// Writes that a restart found uncommitted: behind the first number, up to the second.
+    exposed: Mutex<Vec<(u32, u32)>>,
 }
 
 impl FileLedger {
@@ -52,7 +66,50 @@ impl FileLedger {
     pub fn new(name: String, id: u64, base: Base, blocks: u64) -> Self {
         let first = u32::from(base == Base::Stamped);
         let blocks = (0..blocks).map(|_| AtomicU32::new(first)).collect();
-        Self { name, id, base, blocks, checked: AtomicBool::new(false) }
+        Self { name, id, base, blocks, checked: AtomicBool::new(false), order: None }
+    }
+
+    /// The same, of a file whose writes the server may lose until a COMMIT.
+    #[must_use]
+    pub fn unstable(mut self) -> Self {
+        self.order = Some(Order {
+            answered: AtomicU32::new(0),
+            last: self.blocks.iter().map(|_| AtomicU32::new(0)).collect(),
+            committed: AtomicU32::new(0),
+            exposed: Mutex::new(Vec::new()),
+        });
+        self
+    }
+
+    /// The number of answered writes: what a COMMIT that is sent now covers.
+    pub fn answered(&self) -> u32 {
+        self.order.as_ref().map_or(0, |order| order.answered.load(Ordering::Relaxed))
+    }
+
+    /// A COMMIT that covers this many writes was answered.
+    pub fn committed(&self, covers: u32) {
+        if let Some(order) = &self.order {
+            order.committed.fetch_max(covers, Ordering::Relaxed);
+        }
+    }
+
+    /// The server may have lost every write that is not committed.
+    fn expose(&self) {
+        let Some(order) = &self.order else { return };
+        let answered = order.answered.load(Ordering::Relaxed);
+        let committed = order.committed.fetch_max(answered, Ordering::Relaxed);
+        if committed < answered {
+            let mut exposed = order.exposed.lock().unwrap_or_else(PoisonError::into_inner);
+            exposed.push((committed, answered));
+        }
+    }
+
+    fn is_exposed(&self, block: u64) -> bool {
+        let Some(order) = &self.order else { return false };
+        let exposed = order.exposed.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = usize::try_from(block).ok().and_then(|block| order.last.get(block));
+        let last = last.map_or(0, |last| last.load(Ordering::Relaxed));
+        exposed.iter().any(|(from, to)| (from + 1..=*to).contains(&last))
     }
 
     /// Takes it over for reading back; `false` if another load of the step has done so.
@@ -132,9 +189,28 @@ impl Ledger {
 
     /// The write of `block` was answered with success.
     pub fn done(&self, file: u32, block: u64) {
-        if let Some(cell) = self.cell(file, block) {
+        let Some(of) = self.file(file) else { return };
+        if let Some(cell) = of.cell(block) {
             cell.fetch_and(GENERATION, Ordering::Relaxed);
         }
+        if let Some(order) = &of.order
+            && let Some(last) = usize::try_from(block).ok().and_then(|block| order.last.get(block))
+        {
+            let number = order.answered.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            last.store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// The server restarted: it may have lost every write that is not committed.
+    pub fn expose(&self) {
+        self.files.iter().for_each(|file| file.expose());
+    }
+
+    /// The oldest write that `block` of `file` may hold if the server may have lost its last ones;
+    /// `None` if it may not.
+    pub fn oldest_exposed(&self, file: u32, block: u64) -> Option<u32> {
+        let of = self.file(file).filter(|of| of.is_exposed(block))?;
+        Some(u32::from(of.base == Base::Stamped))
     }
 
     /// The write of `block` was answered with a failure: nobody knows whether it was done.
@@ -219,6 +295,38 @@ mod tests {
             Arc::new(FileLedger::new(name, u64::from(number), base, blocks))
         };
         Ledger::new((0..files).map(file).collect(), 4096)
+    }
+
+    #[test]
+    fn uncommitted_writes_are_exposed_by_a_restart_and_committed_ones_are_not() {
+        let file = FileLedger::new("f".into(), 1, Base::Hole, 4).unstable();
+        let ledger = Ledger::new(vec![Arc::new(file)], 4096);
+        let write = |block| {
+            ledger.begin_this(0, block).unwrap();
+            ledger.done(0, block);
+        };
+        let exposed = || [0, 1, 2, 3].map(|block| ledger.oldest_exposed(0, block).is_some());
+        write(0);
+        let covers = ledger.file(0).unwrap().answered();
+        write(1);
+        ledger.file(0).unwrap().committed(covers);
+        assert_eq!(exposed(), [false; 4]);
+        ledger.expose();
+        write(2);
+        assert_eq!(exposed(), [false, true, false, false]);
+        ledger.expose();
+        write(1);
+        assert_eq!(exposed(), [false, false, true, false], "what is written anew is there again");
+        assert_eq!(ledger.oldest_exposed(0, 2), Some(0));
+    }
+
+    #[test]
+    fn stable_writes_are_never_exposed() {
+        let ledger = ledger(1, 1, Base::Stamped);
+        ledger.begin_this(0, 0).unwrap();
+        ledger.done(0, 0);
+        ledger.expose();
+        assert_eq!(ledger.oldest_exposed(0, 0), None);
     }
 
     #[test]

@@ -60,10 +60,15 @@ impl<'a> Checker<'a> {
         let generation = match self.ledger.expected(file, block) {
             Expected::Untouched(_) => return,
             Expected::Uncertain(newest) => {
-                return self.compare_uncertain(file, block, newest, bytes);
+                let oldest = self.ledger.oldest_exposed(file, block);
+                let oldest = oldest.unwrap_or(newest.saturating_sub(1));
+                return self.compare_uncertain(file, block, (oldest, newest), bytes);
             }
             Expected::Generation(generation) => generation,
         };
+        if let Some(oldest) = self.ledger.oldest_exposed(file, block) {
+            return self.compare_uncertain(file, block, (oldest, generation), bytes);
+        }
         let wanted = self.name(file, block, generation);
         self.result.checked += 1;
         if let Err(mismatch) = inspect(bytes, self.length(), wanted, self.payload) {
@@ -71,10 +76,15 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Compares a block whose write `newest` may have been done or not.
-    fn compare_uncertain(&mut self, file: u32, block: u64, newest: u32, bytes: &[u8]) {
+    /// Compares a block whose writes after `oldest`, up to `newest`, may have been done or not.
+    fn compare_uncertain(
+        &mut self,
+        file: u32,
+        block: u64,
+        (oldest, newest): (u32, u32),
+        bytes: &[u8],
+    ) {
         self.result.uncertain += 1;
-        let oldest = newest.saturating_sub(1);
         // The content before the first write may be anything.
         if oldest == 0 && self.ledger.base(file) == Base::Unknown {
             return;
@@ -89,6 +99,7 @@ impl<'a> Checker<'a> {
     /// that was sent at `seen`.
     pub fn compare_in_passing(&mut self, file: u32, block: u64, seen: BlockState, bytes: &[u8]) {
         let (oldest, newest) = seen.until(self.ledger.look(file, block));
+        let oldest = self.ledger.oldest_exposed(file, block).unwrap_or(oldest);
         let (length, payload) = (self.length(), self.payload);
         let wanted = self.name(file, block, oldest);
         let verdict = match (oldest, self.ledger.base(file)) {

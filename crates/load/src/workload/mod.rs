@@ -315,6 +315,15 @@ pub enum VerifyScope {
     Sample(u64),
 }
 
+/// A directory of files: its name, and the target that it lies on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Location {
+    /// Name of the target; empty for the one without a name.
+    pub target: String,
+    /// Directory below it.
+    pub directory: String,
+}
+
 /// One load on one target.
 ///
 /// A *client* is one source address. Each client has `connections` connections, jobs are dealt
@@ -362,6 +371,8 @@ pub struct Workload {
     pub keep: bool,
     /// Directory for the files, a name below the export or path.
     pub directory: String,
+    /// Name of the target, where the step has several; empty for the one without a name.
+    pub target: String,
     /// Worker threads of the engines of NFS and SMB.
     pub threads: u32,
     /// The path engine opens files with `O_DIRECT`.
@@ -436,6 +447,7 @@ impl Default for Workload {
             verify: None,
             keep: false,
             directory: "weir-bench".to_owned(),
+            target: String::new(),
             threads: 1,
             direct: false,
             seed: 1,
@@ -516,6 +528,12 @@ impl Workload {
     pub fn file_name(&self, number: u32) -> String {
         let given = usize::try_from(number).ok().and_then(|index| self.names.get(index));
         given.map_or_else(|| format!("file.{number:05}"), Clone::clone)
+    }
+
+    /// The place of its files.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        Location { target: self.target.clone(), directory: self.directory.clone() }
     }
 
     /// The files the run needs: metadata operations may run on empty ones.

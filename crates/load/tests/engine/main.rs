@@ -14,6 +14,7 @@ mod paths;
 mod patience;
 mod places;
 mod responder;
+mod restarts;
 mod sharing;
 mod verification;
 
@@ -44,7 +45,7 @@ impl Site {
     fn target(&self) -> Target {
         match self {
             Self::Server(server) => server.target(),
-            Self::Directory(directory) => Target::Path(directory.path().to_owned()),
+            Self::Directory(directory) => Target::Path(directory.path().into()),
         }
     }
 
@@ -70,9 +71,17 @@ impl Site {
         }
     }
 
+    /// `load` with the clients and connections that the target can have.
+    fn fit(&self, load: &Workload) -> Workload {
+        match self {
+            Self::Server(_) => load.clone(),
+            Self::Directory(_) => Workload { clients: 1, connections: 1, ..load.clone() },
+        }
+    }
+
     /// Applies `load`, which has to go well.
     fn run(&self, load: &Workload) -> RunResult {
-        let prepared = prepare(&self.target(), load).unwrap();
+        let prepared = prepare(&self.target(), &self.fit(load)).unwrap();
         let result = prepared.run(&Control::new(), |_| {}).unwrap();
         assert!(result.is_clean(), "{:?} {:?}", result.errors, result.verify);
         result

@@ -75,7 +75,7 @@ fn a_load_may_begin_later_than_its_step() {
 
 #[test]
 fn distance_is_part_of_every_latency() {
-    let near = Workload { jobs: 2, clients: 2, depth: 4, ..load(40) };
+    let near = Workload { jobs: 2, depth: 4, ..load(40) };
     let far = Workload { client_delays_us: vec![20_000], ..near };
     for site in Site::both() {
         let result = site.run(&far);

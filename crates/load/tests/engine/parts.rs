@@ -11,8 +11,8 @@ use weir_load::{
 fn together(site: &Site, load: &Workload, of: u32) -> StepRecord {
     let control = Control::new();
     let part = |index| {
-        let load = Workload { part: Some(Part { index, of }), ..load.clone() };
-        prepare_step(&site.target(), &[load], &control, &mut |_, _| {}).unwrap()
+        let load = Workload { part: Some(Part { index, of }), ..site.fit(load) };
+        prepare_step(&site.target().into(), &[load], &control, &mut |_, _| {}).unwrap()
     };
     let mut parts: Vec<PreparedStep> = (0..of).map(part).collect();
     for part in &mut parts {
@@ -102,7 +102,8 @@ fn a_part_that_is_given_up_clears_its_files_away() {
     for site in Site::both() {
         let part = Some(Part { index: 1, of: 2 });
         let load = Workload { part, ..load.clone() };
-        let step = prepare_step(&site.target(), &[load], &Control::new(), &mut |_, _| {}).unwrap();
+        let step =
+            prepare_step(&site.target().into(), &[load], &Control::new(), &mut |_, _| {}).unwrap();
         assert_eq!(site.names_in(&["weir-bench"]), ["file.00001"]);
         step.finish().unwrap();
         assert_eq!(site.names(), Vec::<String>::new());

@@ -42,6 +42,8 @@ struct World {
     volume: Arc<VolumeView<MemStore>>,
     hook: Hook,
     peers: Mutex<BTreeSet<IpAddr>>,
+    /// Machine names of callers.
+    machines: Mutex<BTreeSet<String>>,
     /// Own addresses that clients connected to.
     locals: Mutex<BTreeSet<SocketAddr>>,
     /// Calls that came with one read, at most.
@@ -65,9 +67,10 @@ impl Responder {
             keys: HandleKey::new(&[7; 16]),
             verifier: [1; 8],
         });
-        let (peers, locals) = (Mutex::default(), Mutex::default());
+        let (peers, locals, machines) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (most_at_once, is_backwards) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let shared = Arc::new(World { volume, hook, peers, locals, most_at_once, is_backwards });
+        let shared =
+            Arc::new(World { volume, hook, peers, machines, locals, most_at_once, is_backwards });
         World::listen(&shared, listener);
         Self { address, shared }
     }
@@ -106,6 +109,11 @@ impl Responder {
     /// Addresses that clients came from.
     pub(crate) fn peers(&self) -> BTreeSet<IpAddr> {
         self.shared.peers.lock().unwrap().clone()
+    }
+
+    /// Machine names of callers.
+    pub(crate) fn machines(&self) -> BTreeSet<String> {
+        self.shared.machines.lock().unwrap().clone()
     }
 
     /// Names in the export's top directory.
@@ -173,6 +181,7 @@ impl World {
 
     /// The reply, or `None` to close the connection.
     fn answer(&self, record: &[u8]) -> Option<Vec<u8>> {
+        self.machines.lock().unwrap().insert(machine(record));
         let mut call = Call::parse(Shared::from(record.to_vec())).unwrap();
         if call.program == PROGRAM_MOUNT {
             return Some(mount::serve(&call, self, Vec::new()));
@@ -223,6 +232,12 @@ impl Exports for World {
     fn unmount(&self, _: &[u8]) {}
 
     fn unmount_all(&self) {}
+}
+
+/// The machine name in the AUTH_SYS credential of a call (RFC 5531 §9 and appendix A).
+fn machine(record: &[u8]) -> String {
+    let len = u32::from_be_bytes(record[36..40].try_into().unwrap()) as usize;
+    String::from_utf8(record[40..40 + len].to_vec()).unwrap()
 }
 
 /// The place of the offset in the arguments of READ and WRITE, behind the handle.

@@ -5,13 +5,13 @@ use crate::{Site, workload};
 use std::collections::BTreeSet;
 use std::time::Instant;
 use weir_load::{
-    Control, Layout, NfsTarget, Operation, Pattern, StepRecord, Target, VerifyScope, Workload,
-    prepare, prepare_step,
+    Control, Layout, NfsTarget, Operation, Pattern, StepRecord, Target, Targets, VerifyScope,
+    Workload, prepare, prepare_step,
 };
 
 fn apply(site: &Site, loads: &[Workload]) -> StepRecord {
     let control = Control::new();
-    let mut step = prepare_step(&site.target(), loads, &control, &mut |_, _| {}).unwrap();
+    let mut step = prepare_step(&site.target().into(), loads, &control, &mut |_, _| {}).unwrap();
     step.run(Instant::now(), &control, |_| {}).unwrap()
 }
 
@@ -77,7 +77,7 @@ fn a_step_that_cannot_be_prepared_leaves_nothing() {
     for site in Site::both() {
         let control = Control::new();
         let loads = [fine.clone(), missing.clone()];
-        let step = prepare_step(&site.target(), &loads, &control, &mut |_, _| {});
+        let step = prepare_step(&site.target().into(), &loads, &control, &mut |_, _| {});
         assert!(step.is_err());
         assert_eq!(site.names(), Vec::<String>::new());
     }
@@ -98,4 +98,55 @@ fn clients_are_spread_evenly_over_several_addresses() {
     let counts: Vec<_> = all.iter().map(|address| result.addresses[&address.to_string()]).collect();
     assert_eq!(counts, [4, 4, 4]);
     assert_eq!(server.locals(), all.into_iter().collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn each_client_calls_under_a_machine_name_of_its_own_also_from_one_address() {
+    let server = Responder::start();
+    let here = std::net::IpAddr::from([127, 0, 0, 9]);
+    let target = NfsTarget { sources: vec![here], ..server.nfs_target("/vol") };
+    let load =
+        Workload { jobs: 6, clients: 3, connections: 2, ..workload(Pattern::Random, 100, 600) };
+    let prepared = prepare(&Target::Nfs(target), &load).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert!(result.is_clean(), "{:?}", result.errors);
+    assert_eq!(result.connections.opened, 6);
+    let clients: BTreeSet<_> = result.jobs.iter().map(|job| job.client.as_str()).collect();
+    assert_eq!(clients, BTreeSet::from(["client-1", "client-2", "client-3"]));
+    let wanted = ["weir-bench", "weir-bench-1", "weir-bench-2", "weir-bench-3"];
+    assert_eq!(server.machines(), wanted.map(str::to_owned).into());
+    assert!(server.peers().contains(&here));
+}
+
+#[test]
+fn loads_of_several_targets_have_results_for_each_and_for_all() {
+    let sites = Site::both();
+    let targets: Targets = [("a", &sites[0]), ("b", &sites[1])]
+        .into_iter()
+        .map(|(name, site)| (name.to_owned(), site.target()))
+        .collect();
+    let load = |name: &str, target: &str, operations| Workload {
+        name: name.to_owned(),
+        target: target.to_owned(),
+        verify: Some(VerifyScope::All),
+        ..workload(Pattern::Random, 50, operations)
+    };
+    let loads = [load("one", "a", 100), load("two", "b", 300), load("three", "a", 500)];
+    let control = Control::new();
+    let mut step = prepare_step(&targets, &loads, &control, &mut |_, _| {}).unwrap();
+    let record = step.run(Instant::now(), &control, |_| {}).unwrap();
+    let by_target = record.by_target();
+    let counts: Vec<_> =
+        by_target.iter().map(|run| (run.name.as_str(), run.total.operations)).collect();
+    assert_eq!(counts, [("a", 600), ("b", 300)]);
+    let (total, each) = record.results("step").unwrap();
+    assert!(total.is_clean() && each.len() == 3, "{:?} {:?}", total.errors, total.verify);
+    assert_eq!(total.total.operations, 900);
+    for site in &sites {
+        assert!(total.target.contains(&site.target().to_string()), "{}", total.target);
+        assert_eq!(site.names(), Vec::<String>::new());
+    }
+    let lost = [load("four", "c", 1)];
+    let refused = prepare_step(&targets, &lost, &control, &mut |_, _| {}).err().unwrap();
+    assert!(refused.to_string().contains("--target c="), "{refused}");
 }

@@ -108,6 +108,7 @@ impl Head<'_> {
             changes: Vec::new(),
             waiting,
             text: None,
+            hosts: Vec::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{LangError, Options};
 use std::collections::BTreeMap;
+use weir_load::workload::Location;
 
 /// Longest name of a file, in bytes.
 const NAME_BYTES_MAX: usize = 200;
@@ -13,25 +14,41 @@ const RENAMED_MAX: usize = 10;
 pub struct Map {
     /// The prefix: a directory (`/mnt/vol`) or a drive letter (`z`).
     pub from: String,
+    /// The target: its name, its URL or its path; empty for the one without a name.
+    pub target: String,
     /// The directory below the target, one plain name; empty for the target itself.
     pub to: String,
 }
 
 impl Map {
-    /// Reads `FROM:=DIRECTORY`, as in `z:=data`, `/mnt/vol:=data` or `/mnt/vol:=`.
+    /// Reads `FROM:=DIRECTORY`, as in `z:=data`, `/mnt/vol:=data` or `/mnt/vol:=`, or
+    /// `FROM:=TARGET`, as in `/mnt/vol:=nfs://10.0.0.4/vol`.
     ///
     /// # Errors
     /// A sentence that says how it is written.
     pub fn parse(text: &str) -> Result<Self, String> {
         let how = "write FROM:=DIRECTORY, as in z:=data or /mnt/vol:=data; DIRECTORY is one plain \
-                   name below the target, or empty for the target itself";
+                   name below the target, or empty for the target itself; or write FROM:=TARGET, \
+                   as in /mnt/vol:=nfs://10.0.0.4/vol";
         let (from, to) = text.split_once(":=").ok_or_else(|| format!("{text:?}: {how}"))?;
         let from = from.trim_end_matches(['/', '\\', ':']);
+        let is_target = to.contains("://") || to.starts_with('/');
+        if is_target && !from.is_empty() {
+            let (from, target) = (from.to_owned(), to.to_owned());
+            return Ok(Self { from, target, to: String::new() });
+        }
         let plain = !to.contains(['/', '\\']) && !to.starts_with('.') && to.len() <= NAME_BYTES_MAX;
         if from.is_empty() || !plain {
             return Err(format!("{text:?}: {how}"));
         }
-        Ok(Self { from: from.to_owned(), to: to.to_owned() })
+        Ok(Self { from: from.to_owned(), target: String::new(), to: to.to_owned() })
+    }
+
+    /// With the target of this name if the directory has it: `--map /mnt/a:=a` for the target `a`.
+    pub fn name_target<'a>(&mut self, mut names: impl Iterator<Item = &'a str>) {
+        if self.target.is_empty() && !self.to.is_empty() && names.any(|name| name == self.to) {
+            self.target = std::mem::take(&mut self.to);
+        }
     }
 
     /// The part of `path`, written with slashes, below the prefix.
@@ -48,11 +65,11 @@ impl Map {
     }
 }
 
-/// A file's place on the target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A file's place on a target.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FilePlace {
-    /// Directory below the target.
-    pub directory: String,
+    /// The directory.
+    pub at: Location,
     /// The name in it.
     pub name: String,
 }
@@ -63,9 +80,9 @@ pub(super) struct Places<'a> {
     options: &'a Options,
     directory: &'a str,
     /// The path to which a place belongs.
-    taken: BTreeMap<(String, String), String>,
+    taken: BTreeMap<FilePlace, String>,
     /// By directory of the text and directory of the target: the first file, and how many more.
-    noted: BTreeMap<(String, String), (String, usize)>,
+    noted: BTreeMap<(String, Location), (String, usize)>,
     /// Files whose names are not those of the text.
     renamed: Vec<String>,
 }
@@ -108,21 +125,19 @@ impl<'a> Places<'a> {
     }
 
     fn find(&mut self, path: &str, slashed: &str, parts: &[&str]) -> FilePlace {
-        let mapped =
-            self.options.maps.iter().find_map(|map| Some((map.to.clone(), map.below(slashed)?)));
+        let mapped = self.options.maps.iter().find_map(|map| Some((map, map.below(slashed)?)));
         let (directory, name) = match mapped {
-            Some((to, below)) => self.mapped(&to, below),
+            Some((map, below)) => self.mapped(&map.to, below),
             None => (self.directory.to_owned(), plain(parts.last().copied().unwrap_or(""))),
         };
-        let key = (directory.clone(), name.clone());
-        let whole = (self.directory.to_owned(), plain(&slashed.replace([':'], "")));
-        let (directory, name) = match self.taken.get(&key) {
-            Some(owner) if owner != slashed => whole,
-            _ => key,
-        };
-        let place = FilePlace { directory, name };
-        let key = (place.directory.clone(), place.name.clone());
-        if self.taken.insert(key, slashed.to_owned()).is_none() {
+        let target = mapped.map(|(map, _)| map.target.clone()).unwrap_or_default();
+        let at = |directory: String| Location { target: target.clone(), directory };
+        let mut place = FilePlace { at: at(directory), name };
+        if self.taken.get(&place).is_some_and(|owner| owner != slashed) {
+            let name = plain(&slashed.replace([':'], ""));
+            place = FilePlace { at: at(self.directory.to_owned()), name };
+        }
+        if self.taken.insert(place.clone(), slashed.to_owned()).is_none() {
             self.note(path, parts, &place);
         }
         place
@@ -130,14 +145,19 @@ impl<'a> Places<'a> {
 
     /// Notes where a file lies, once for all that keep their names and lay in one directory.
     fn note(&mut self, path: &str, parts: &[&str], place: &FilePlace) {
-        let FilePlace { directory, name } = place;
-        let sentence = format!("{path} is {name} in the target's directory {directory}");
+        let FilePlace { at, name } = place;
+        let Location { target, directory } = at;
+        let sentence = if target.is_empty() {
+            format!("{path} is {name} in the target's directory {directory}")
+        } else {
+            format!("{path} is {name} in the directory {directory} of the target {target}")
+        };
         if parts.last() != Some(&name.as_str()) {
             self.renamed.push(sentence);
         } else if let Some((_, above)) = parts.split_last()
             && !above.is_empty()
         {
-            let key = (above.join("/"), directory.clone());
+            let key = (above.join("/"), at.clone());
             self.noted.entry(key).or_insert((sentence, 0)).1 += 1;
         }
     }

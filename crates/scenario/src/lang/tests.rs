@@ -44,8 +44,20 @@ fn words_are_cut_as_a_shell_does() {
 
 #[test]
 fn maps_say_where_prefixes_lie() {
-    assert_eq!(map("z:=data"), Map { from: "z".into(), to: "data".into() });
-    assert_eq!(map("/mnt/vol/:="), Map { from: "/mnt/vol".into(), to: String::new() });
+    let on = |from: &str, target: &str, to: &str| Map {
+        from: from.into(),
+        target: target.into(),
+        to: to.into(),
+    };
+    assert_eq!(map("z:=data"), on("z", "", "data"));
+    assert_eq!(map("/mnt/vol/:="), on("/mnt/vol", "", ""));
+    assert_eq!(map("/mnt/a:=nfs://h/v?uid=5"), on("/mnt/a", "nfs://h/v?uid=5", ""));
+    assert_eq!(map("/mnt/a:=/mnt/b"), on("/mnt/a", "/mnt/b", ""));
+    let mut named = map("/mnt/a:=a");
+    named.name_target(["b"].into_iter());
+    assert_eq!(named, on("/mnt/a", "", "a"));
+    named.name_target(["b", "a"].into_iter());
+    assert_eq!(named, on("/mnt/a", "a", ""));
     for wrong in ["z", "z:=a/b", ":=a", "/x:=..", "z=:a"] {
         assert!(Map::parse(wrong).unwrap_err().contains("FROM:=DIRECTORY"), "{wrong}");
     }
@@ -56,7 +68,7 @@ fn paths_become_names_and_the_change_is_noted() {
     let options = Options::default();
     let mut places = paths::Places::new(&options, "weir-bench");
     let place = places.place("/mnt/vol/test1").unwrap();
-    assert_eq!((place.directory.as_str(), place.name.as_str()), ("weir-bench", "test1"));
+    assert_eq!((place.at.directory.as_str(), place.name.as_str()), ("weir-bench", "test1"));
     assert_eq!(places.place("/mnt/vol/test1").unwrap(), place);
     assert_eq!(places.place("/mnt/other/test1").unwrap().name, "mnt_other_test1");
     assert_eq!(places.place("z:\\test1").unwrap().name, "z_test1");
@@ -92,8 +104,30 @@ fn mapped_prefixes_are_directories_of_the_target() {
         ("/elsewhere/f1", "weir-bench", "elsewhere_f1"),
     ] {
         let place = places.place(path).unwrap();
-        assert_eq!((place.directory.as_str(), place.name.as_str()), (directory, name), "{path}");
+        assert_eq!((place.at.directory.as_str(), place.name.as_str()), (directory, name), "{path}");
     }
+}
+
+#[test]
+fn mapped_prefixes_are_targets() {
+    let maps = vec![map("/mnt/a:=nfs://h/a"), map("/mnt/b:=nfs://h/b")];
+    let options = Options { maps, ..Options::default() };
+    let mut places = paths::Places::new(&options, "weir-bench");
+    for (path, target, directory, name) in [
+        ("/mnt/a/file1", "nfs://h/a", "weir-bench", "file1"),
+        ("/mnt/b/file1", "nfs://h/b", "weir-bench", "file1"),
+        ("/mnt/b/set/file1", "nfs://h/b", "set", "file1"),
+        ("/mnt/c/file1", "", "weir-bench", "file1"),
+    ] {
+        let place = places.place(path).unwrap();
+        let at = (place.at.target.as_str(), place.at.directory.as_str(), place.name.as_str());
+        assert_eq!(at, (target, directory, name), "{path}");
+    }
+    let changes = places.changes().join("; ");
+    assert!(
+        changes.contains("file1 in the directory weir-bench of the target nfs://h/b"),
+        "{changes}"
+    );
 }
 
 #[test]

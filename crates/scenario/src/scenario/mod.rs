@@ -49,6 +49,22 @@ pub struct Scenario {
     pub waiting: Option<String>,
     /// The text it was read from, for engines that read the language themselves.
     pub text: Option<String>,
+    /// The hosts that loads name, as far as the text says where they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Host>,
+}
+
+/// A host of a text: where a worker is to be started, and as whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// The name by which loads name it.
+    pub name: String,
+    /// Its network name or address.
+    pub system: Option<String>,
+    /// The user there.
+    pub user: Option<String>,
+    /// The program that starts something there, in the text's own word.
+    pub shell: Option<String>,
 }
 
 /// The best chart for the figures of a test.

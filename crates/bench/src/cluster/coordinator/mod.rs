@@ -16,14 +16,14 @@ use super::link::{Incoming, Link, Patience, Sink};
 use super::wire::{Order, Report};
 use crate::results::Machine;
 use crate::suite::{Applied, Context};
-use split::{Hand, deal};
+pub(crate) use split::{Hand, deal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use step::Step;
 use weir_load::error::BenchError;
-use weir_load::target::Target;
+use weir_load::target::Targets;
 use weir_load::workload::{Length, Workload};
 
 /// Reports that wait to be looked at; connections are read no further then.
@@ -127,18 +127,21 @@ impl Coordinator {
         machines
     }
 
-    /// Has the workers apply `loads` to `target` together.
+    /// Has the workers apply `loads` to `targets` together.
     ///
     /// # Errors
     /// [`BenchError`] if the load could not begin, or nothing is known of it because all workers
     /// were lost.
     pub fn apply(
         &mut self,
-        target: &Target,
+        targets: &Targets,
         loads: &[Workload],
         context: &mut Context<'_>,
     ) -> Result<Applied, BenchError> {
-        check(loads)?;
+        for load in loads {
+            load.check()?;
+        }
+        check_lengths(loads)?;
         while let Ok((worker, incoming)) = self.reports.try_recv() {
             self.note(worker, &incoming);
         }
@@ -150,7 +153,7 @@ impl Coordinator {
         let (dealt, mut notes) = deal(loads, &hands)?;
         notes.append(&mut self.remarks);
         self.steps += 1;
-        Step::new(self, dealt, context).apply(target, loads, notes)
+        Step::new(self, dealt, context).apply(targets, loads, notes)
     }
 
     /// Notes that a worker has gone.
@@ -202,9 +205,9 @@ fn take_one(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok()
 }
 
-fn check(loads: &[Workload]) -> Result<(), BenchError> {
+/// Checks that what comes of the loads fits into one message.
+pub(crate) fn check_lengths(loads: &[Workload]) -> Result<(), BenchError> {
     for load in loads {
-        load.check()?;
         let seconds = load.warmup_s + load.measured_time().map_or(0.0, |time| time.as_secs_f64());
         if matches!(load.length, Length::Seconds(_)) && seconds > LOAD_SECONDS_MAX {
             return Err(BenchError::Workload(format!(

@@ -11,13 +11,15 @@ use crate::suite::{Applied, Context};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weir_load::error::BenchError;
-use weir_load::target::Target;
+use weir_load::target::{Target, Targets};
 use weir_load::workload::Workload;
 
 /// Readings of each clock before a step, and after it.
 const PROBES: usize = 8;
 /// Time between two looks for new progress and for a stop.
 const LOOK: Duration = Duration::from_millis(20);
+/// A machine name has at most 255 bytes, and clients add their numbers (RFC 5531 §8.2).
+const MACHINE_CHARS_MAX: usize = 60;
 /// Length of a window that is shown.
 const WINDOW_NS: u64 = 100_000_000;
 
@@ -56,11 +58,11 @@ impl<'a, 'c> Step<'a, 'c> {
     /// From the first barrier to the last.
     pub(super) fn apply(
         mut self,
-        target: &Target,
+        targets: &Targets,
         loads: &[Workload],
         notes: Vec<String>,
     ) -> Result<Applied, BenchError> {
-        if let Err(error) = self.make_ready(target) {
+        if let Err(error) = self.make_ready(targets) {
             self.give_up();
             return Err(error);
         }
@@ -82,13 +84,13 @@ impl<'a, 'c> Step<'a, 'c> {
         gather(self.seats, loads, started_unix_s, self.context.control, notes)
     }
 
-    fn make_ready(&mut self, target: &Target) -> Result<(), BenchError> {
+    fn make_ready(&mut self, targets: &Targets) -> Result<(), BenchError> {
         let step = self.number;
         self.probe(|_| true)?;
         self.wait(|seat| seat.is_awaited(Progress::Probed), true)?;
         self.order(|seat| {
-            let (target, loads) = (target.clone(), seat.loads.clone());
-            Some(Order::Prepare(Box::new(Preparation { step, target, loads })))
+            let (targets, loads) = (known_as(targets, &seat.name), seat.loads.clone());
+            Some(Order::Prepare(Box::new(Preparation { step, targets, loads })))
         })?;
         self.wait(|seat| seat.is_awaited(Progress::Prepared), true)?;
         self.order(|_| Some(Order::Attach { step }))?;
@@ -254,6 +256,17 @@ impl<'a, 'c> Step<'a, 'c> {
             (self.context.observe)(&window);
         }
     }
+}
+
+/// The targets for a worker: its clients are known to servers by the worker's name.
+fn known_as(targets: &Targets, worker: &str) -> Targets {
+    let mut targets = targets.clone();
+    for (_, target) in targets.iter_mut() {
+        if let Target::Nfs(nfs) = target {
+            nfs.machine = worker.chars().take(MACHINE_CHARS_MAX).collect();
+        }
+    }
+    targets
 }
 
 /// The step that a report is about.

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weir_load::engine::{StepRecord, prepare_step};
 use weir_load::error::BenchError;
-use weir_load::target::Target;
+use weir_load::target::{PathTarget, Target, Targets};
 use weir_load::workload::Workload;
 
 /// The oldest version whose JSON is understood.
@@ -34,7 +34,7 @@ impl FioExecutor {
     /// [`BenchError::Target`] if the target is no path; [`BenchError::Workload`] if fio is not
     /// installed or too old.
     pub fn new(target: &Target) -> Result<Self, BenchError> {
-        let Target::Path(path) = target else {
+        let Target::Path(PathTarget { root: path, .. }) = target else {
             return Err(BenchError::Target(format!(
                 "fio supports only mounted paths: mount {target} and give the path, or omit \
                  --engine fio"
@@ -83,13 +83,13 @@ impl Executor for FioExecutor {
     ) -> Result<Applied, BenchError> {
         let text = jobs::job_file(loads, &self.path)?;
         let scratch = Scratch::make()?;
-        let target = Target::Path(self.path.clone());
-        let files = prepare_step(&target, loads, context.control, context.layout)?;
+        let targets = Targets::from(Target::Path(self.path.clone().into()));
+        let files = prepare_step(&targets, loads, context.control, context.layout)?;
         (context.ready)();
         let ran = process::run(&self.program, &text, &scratch.path, loads, context);
         let removed = files.discard();
         let ran = ran?;
-        let mut records = output::records(&target.to_string(), loads, &ran, &scratch.path)?;
+        let mut records = output::records(&targets.to_string(), loads, &ran, &scratch.path)?;
         let mut marks = context.control.take_marks();
         if let (Err(error), Some(first)) = (removed, records.first_mut()) {
             *first.faults.entry(format!("clean-up: {}", error.in_full())).or_default() += 1;

@@ -220,7 +220,7 @@ fn answers_become_records_that_merge() {
 #[test]
 fn the_real_fio_applies_loads_and_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
-    let target = Target::Path(root.path().to_owned());
+    let target = Target::Path(root.path().into());
     let mut fio = match FioExecutor::new(&target) {
         Ok(fio) => fio,
         Err(error) => {
@@ -253,7 +253,7 @@ fn the_real_fio_applies_loads_and_leaves_nothing() {
 #[test]
 fn a_stop_ends_fio_with_what_was_measured() {
     let root = tempfile::tempdir().unwrap();
-    let Ok(mut fio) = FioExecutor::new(&Target::Path(root.path().to_owned())) else { return };
+    let Ok(mut fio) = FioExecutor::new(&Target::Path(root.path().into())) else { return };
     let control = Control::new();
     let stop = control.clone();
     let mut seen = 0;
@@ -298,7 +298,7 @@ fn moved(executor: &mut dyn Executor, loads: &[Workload]) -> [(u64, u64); 2] {
 #[test]
 fn jobs_move_the_same_in_both_engines_and_in_fio_itself() {
     let root = tempfile::tempdir().unwrap();
-    let target = Target::Path(root.path().to_owned());
+    let target = Target::Path(root.path().into());
     let Ok(mut fio) = FioExecutor::new(&target) else { return };
     let mut native = crate::suite::Local::new(target.clone());
     for options in [

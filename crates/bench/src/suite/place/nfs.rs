@@ -1,6 +1,5 @@
 //! Directories of an NFSv3 export.
 
-use super::occupied;
 use weir_core::Credentials;
 use weir_load::control::Control;
 use weir_load::engine::{FollowUp, Session, mount, room, status_name};
@@ -20,12 +19,12 @@ const NESTED_MAX: u32 = 32;
 type Handle = Box<[u8]>;
 
 /// The top directory of the export.
-pub(super) struct Top {
+pub(super) struct NfsTop {
     session: Session,
     root: Handle,
 }
 
-impl Top {
+impl NfsTop {
     /// Mounts the export.
     pub(super) fn open(target: &NfsTarget) -> Result<Self, BenchError> {
         let caller = Caller::sys(&Credentials::new(target.uid, target.gid), b"weir-bench");
@@ -39,31 +38,14 @@ impl Top {
         room(&mut self.session, &self.root)
     }
 
-    /// Makes the directory, or finds it empty.
-    pub(super) fn claim(&mut self, name: &str) -> Result<bool, BenchError> {
-        let root = self.root.clone();
-        let attributes = Sattr3 { mode: Some(0o755), ..Sattr3::NONE };
-        let args = MkdirArgs { location: entry(&root, name.as_bytes()), attributes };
-        match self.session.call(&args, |result| result.status())? {
-            Status::OK => return Ok(true),
-            Status::EXIST => {}
-            status => return Err(refused("making the directory", name.as_bytes(), status)),
+    /// The handle of the directory to which these names lead; `None` if it is not there.
+    fn walk(&mut self, path: &[&str]) -> Result<Option<Handle>, BenchError> {
+        let mut at = self.root.clone();
+        for name in path {
+            let Some(next) = self.lookup(&at, name.as_bytes())? else { return Ok(None) };
+            at = next;
         }
-        let Some(handle) = self.lookup(&root, name.as_bytes())? else {
-            return Err(refused("finding the directory", name.as_bytes(), Status::NOENT));
-        };
-        if self.list(&handle, name.as_bytes())?.is_empty() {
-            return Ok(false);
-        }
-        Err(occupied(name))
-    }
-
-    /// Removes what is in the directory, and itself if `with_directory`.
-    pub(super) fn clear(&mut self, name: &str, with_directory: bool) -> Result<(), BenchError> {
-        let root = self.root.clone();
-        let Some(handle) = self.lookup(&root, name.as_bytes())? else { return Ok(()) };
-        self.empty(&handle, name.as_bytes(), 0)?;
-        if with_directory { self.remove_directory(&root, name.as_bytes()) } else { Ok(()) }
+        Ok(Some(at))
     }
 
     fn empty(&mut self, directory: &[u8], name: &[u8], nested: u32) -> Result<(), BenchError> {
@@ -173,6 +155,38 @@ impl Top {
             }
             (cookie, cookie_verifier) = (last, verifier);
         }
+    }
+}
+
+impl super::Top for NfsTop {
+    fn make(&mut self, path: &[&str]) -> Result<bool, BenchError> {
+        let Some((name, above)) = path.split_last() else { return Ok(false) };
+        let name = name.as_bytes();
+        let Some(parent) = self.walk(above)? else {
+            return Err(refused("finding the directory above", name, Status::NOENT));
+        };
+        let attributes = Sattr3 { mode: Some(0o755), ..Sattr3::NONE };
+        let args = MkdirArgs { location: entry(&parent, name), attributes };
+        match self.session.call(&args, |result| result.status())? {
+            Status::OK => Ok(true),
+            Status::EXIST => Ok(false),
+            status => Err(refused("making the directory", name, status)),
+        }
+    }
+
+    fn names(&mut self, path: &[&str]) -> Result<Vec<String>, BenchError> {
+        let Some(handle) = self.walk(path)? else { return Ok(Vec::new()) };
+        let last = path.last().copied().unwrap_or_default();
+        let names = self.list(&handle, last.as_bytes())?;
+        Ok(names.into_iter().map(|name| String::from_utf8_lossy(&name).into_owned()).collect())
+    }
+
+    fn clear(&mut self, path: &[&str], with_directory: bool) -> Result<(), BenchError> {
+        let Some((name, above)) = path.split_last() else { return Ok(()) };
+        let Some(parent) = self.walk(above)? else { return Ok(()) };
+        let Some(handle) = self.lookup(&parent, name.as_bytes())? else { return Ok(()) };
+        self.empty(&handle, name.as_bytes(), 0)?;
+        if with_directory { self.remove_directory(&parent, name.as_bytes()) } else { Ok(()) }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Directories of a mounted file system.
 
-use super::occupied;
 use std::io::{Error, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use weir_load::error::BenchError;
 
 /// Is the directory there?
@@ -14,22 +13,45 @@ pub(super) fn reach(root: &Path) -> Result<(), BenchError> {
     Err(failed(root, Error::from(ErrorKind::NotADirectory)))
 }
 
-/// Makes the directory, or finds it empty.
-pub(super) fn claim(directory: &Path) -> Result<bool, BenchError> {
-    match std::fs::create_dir(directory) {
-        Ok(()) => return Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(failed(directory, error)),
+/// The directory of a target.
+pub(super) struct PathTop(pub(super) PathBuf);
+
+impl super::Top for PathTop {
+    fn make(&mut self, path: &[&str]) -> Result<bool, BenchError> {
+        let directory = self.at(path);
+        match std::fs::create_dir(&directory) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(failed(&directory, error)),
+        }
     }
-    let mut entries = std::fs::read_dir(directory).map_err(|source| failed(directory, source))?;
-    if entries.next().is_some() {
-        return Err(occupied(&directory.display().to_string()));
+
+    fn names(&mut self, path: &[&str]) -> Result<Vec<String>, BenchError> {
+        let directory = self.at(path);
+        let entries = match std::fs::read_dir(&directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|source| failed(&directory, source))?,
+        };
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            let entry = entry.map_err(|source| failed(&directory, source))?;
+            Ok(entry.file_name().to_string_lossy().into_owned())
+        };
+        entries.map(name).collect()
     }
-    Ok(false)
+
+    fn clear(&mut self, path: &[&str], with_directory: bool) -> Result<(), BenchError> {
+        clear(&self.at(path), with_directory)
+    }
+}
+
+impl PathTop {
+    fn at(&self, path: &[&str]) -> PathBuf {
+        path.iter().fold(self.0.clone(), |at, name| at.join(name))
+    }
 }
 
 /// Removes what is in it, and itself if `with_directory`.
-pub(super) fn clear(directory: &Path, with_directory: bool) -> Result<(), BenchError> {
+fn clear(directory: &Path, with_directory: bool) -> Result<(), BenchError> {
     let removed = if with_directory {
         std::fs::remove_dir_all(directory)
     } else {
@@ -66,25 +88,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_claimed_once_and_leaves_nothing() {
+    fn a_directory_is_made_listed_and_removed() {
+        use super::super::Top;
         let place = tempfile::tempdir().unwrap();
-        let directory = place.path().join("bench");
+        let mut top = PathTop(place.path().to_owned());
         reach(place.path()).unwrap();
         assert!(weir_load::engine::path_room(place.path()).unwrap() > 0);
-        assert!(claim(&directory).unwrap());
-        assert!(!claim(&directory).unwrap(), "an empty one is found");
-        std::fs::create_dir_all(directory.join("a/b")).unwrap();
-        std::fs::write(directory.join("a/b/file"), "x").unwrap();
-        std::fs::write(directory.join("file"), "x").unwrap();
-        let complaint = claim(&directory).unwrap_err().to_string();
-        assert!(complaint.contains("--reuse") && complaint.contains("bench"), "{complaint}");
-        clear(&directory, false).unwrap();
-        assert!(!claim(&directory).unwrap());
-        std::fs::write(directory.join("file"), "x").unwrap();
-        clear(&directory, true).unwrap();
-        assert!(!directory.exists());
-        clear(&directory, true).unwrap();
-        clear(&directory, false).unwrap();
+        assert!(top.make(&["bench"]).unwrap() && !top.make(&["bench"]).unwrap());
+        std::fs::create_dir_all(place.path().join("bench/a/b")).unwrap();
+        std::fs::write(place.path().join("bench/a/b/file"), "x").unwrap();
+        assert_eq!(top.names(&["bench", "a"]).unwrap(), ["b"]);
+        assert_eq!(top.names(&["absent"]).unwrap(), [""; 0]);
+        top.clear(&["bench"], false).unwrap();
+        assert_eq!(top.names(&["bench"]).unwrap(), [""; 0]);
+        top.clear(&["bench"], true).unwrap();
+        assert!(!place.path().join("bench").exists());
+        top.clear(&["bench"], true).unwrap();
+        top.clear(&["bench"], false).unwrap();
     }
 
     #[test]

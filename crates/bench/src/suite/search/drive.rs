@@ -89,6 +89,7 @@ impl Question {
             changes: Vec::new(),
             waiting: None,
             text: None,
+            hosts: Vec::new(),
         }
     }
 }

@@ -164,7 +164,8 @@ impl Job {
         loop {
             let bytes = self.block_at(offset);
             if bytes == 0 {
-                return Op { request: Request::Commit { file }, kind, follow: Follow::Nothing };
+                let request = super::commit(self.ledger.as_deref(), file);
+                return Op { request, kind, follow: Follow::Nothing };
             }
             let claimed = match &self.ledger {
                 None => Some(0),

@@ -13,7 +13,7 @@ pub(super) use made::{Leftovers, Made, created_name, directory_name};
 pub(super) use place::Cursors;
 pub(super) use request::{After, Next, Op, Request};
 
-use crate::verify::Ledger;
+use crate::verify::{FileLedger, Ledger};
 use crate::workload::{Length, Operation, Pattern, Workload};
 use made::Makings;
 use meta::Mix;
@@ -196,7 +196,7 @@ impl Job {
             && self.writes_since_commit >= every
         {
             self.writes_since_commit = 0;
-            return Some(Op::alone(Request::Commit { file: self.last_written }));
+            return Some(Op::alone(commit(self.ledger.as_deref(), self.last_written)));
         }
         match self.operation {
             Operation::Data { pattern, read_percent } => self.data(pattern, read_percent),
@@ -262,6 +262,11 @@ impl Job {
                     ledger.done(file, ledger.block(offset));
                 }
             }
+            Request::Commit { file, covers } => {
+                if let Some(file) = self.ledger.as_ref().and_then(|ledger| ledger.file(file)) {
+                    file.committed(covers);
+                }
+            }
             Request::Create { serial } if op.follow == Follow::Nothing => {
                 self.makings.keep(serial, false);
             }
@@ -273,6 +278,12 @@ impl Job {
             _ => {}
         }
     }
+}
+
+/// A COMMIT of `file`, and what it covers.
+fn commit(ledger: Option<&Ledger>, file: u32) -> Request {
+    let covers = ledger.and_then(|ledger| ledger.file(file)).map_or(0, FileLedger::answered);
+    Request::Commit { file, covers }
 }
 
 const fn read(spot: Spot) -> Op {

@@ -18,6 +18,8 @@ pub(crate) enum Request {
     },
     Commit {
         file: u32,
+        /// The writes of the file that were answered when it was sent, if that is kept track of.
+        covers: u32,
     },
     Null,
     Getattr {

@@ -201,7 +201,7 @@ fn a_whole_file_is_read_and_written_block_by_block_and_counts_once() {
     let (counts, sent) = carry_out(&mut job(&mix(&[(MixOp::WriteFile, 100)]), 0), 1);
     assert_eq!(counts, BTreeMap::from([("write-file", 1)]));
     let write = |offset, bytes| Request::Write { file: 0, offset, bytes, generation: 0 };
-    let commit = Request::Commit { file: 0 };
+    let commit = Request::Commit { file: 0, covers: 0 };
     assert_eq!(sent, [write(0, 4096), write(4096, 4096), write(8192, 1808), commit]);
 }
 

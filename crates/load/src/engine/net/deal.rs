@@ -39,19 +39,19 @@ pub(in crate::engine) type Opened<C> = (TcpStream, C, <C as Channel>::Records);
 pub(in crate::engine) fn sources(
     workload: &Workload,
     addresses: &Addresses<'_>,
-) -> Result<Vec<Option<IpAddr>>, BenchError> {
-    // Of several processes each has the address of its machine, unless they are told.
-    let here = workload.part.is_some_and(|part| part.of > 1)
-        && addresses.sources.is_empty()
-        && !addresses.first.ip().is_loopback();
-    let clients = if here { 1 } else { workload.clients };
-    (0..workload.clients).map(|client| addresses.source(client, clients)).collect()
+) -> Vec<Option<IpAddr>> {
+    (0..workload.clients).map(|client| addresses.source(client, workload.clients)).collect()
 }
 
-/// The names of clients with these addresses.
+/// The names of clients with these addresses: an address that only one has, otherwise a number.
 pub(in crate::engine) fn names(sources: &[Option<IpAddr>]) -> Vec<String> {
-    let name = |source: &Option<IpAddr>| source.map_or_else(String::new, |ip| ip.to_string());
-    sources.iter().map(name).collect()
+    let is_own = |source: &IpAddr| sources.iter().flatten().filter(|ip| *ip == source).count() == 1;
+    let name = |(number, source): (usize, &Option<IpAddr>)| match source {
+        Some(ip) if is_own(ip) => ip.to_string(),
+        _ if sources.len() > 1 => format!("client-{}", number + 1),
+        _ => String::new(),
+    };
+    sources.iter().enumerate().map(name).collect()
 }
 
 /// The number of the load's connections to each address.
@@ -65,6 +65,24 @@ pub(in crate::engine) fn counts(
         *counts.entry(address.to_string()).or_default() += unit.connections as u64;
     }
     counts
+}
+
+/// Checks that the connections can carry what the jobs keep in flight.
+pub(in crate::engine) fn check(workload: &Workload) -> Result<(), BenchError> {
+    units(workload).iter().try_for_each(|unit| depth(workload, unit).map(drop))
+}
+
+/// The most requests in flight on a connection of `unit`.
+fn depth(workload: &Workload, unit: &Unit) -> Result<usize, BenchError> {
+    let depth = usize::try_from(workload.depth).unwrap_or(usize::MAX);
+    let most = depth.saturating_mul(unit.jobs.len()).div_ceil(unit.connections);
+    if most <= usize::try_from(DEPTH_MAX).unwrap_or(0) {
+        return Ok(most);
+    }
+    Err(BenchError::Workload(format!(
+        "{most} requests in flight on one connection are more than {DEPTH_MAX}: use more \
+         connections, fewer jobs or less depth"
+    )))
 }
 
 /// Opens the connections, and deals them and the jobs to the threads.
@@ -108,16 +126,10 @@ fn equip<C: Channel>(
     for index in &unit.jobs {
         worker.jobs.push(Job::new(workload, *index, &plan.common));
     }
-    let depth = usize::try_from(workload.depth).unwrap_or(0);
+    let most = depth(workload, unit)?;
     // Each job in turn takes one place on the next connection.
-    let places: Vec<usize> = (0..depth).flat_map(|_| first..first + unit.jobs.len()).collect();
-    let most = places.len().div_ceil(unit.connections);
-    if most > usize::try_from(DEPTH_MAX).unwrap_or(0) {
-        return Err(BenchError::Workload(format!(
-            "{most} requests in flight on one connection are more than {DEPTH_MAX}: use more \
-             connections, fewer jobs or less depth"
-        )));
-    }
+    let places: Vec<usize> =
+        (0..workload.depth).flat_map(|_| first..first + unit.jobs.len()).collect();
     let seat = Seat { jobs: &unit.jobs, depth: most, client: unit.client, address, source };
     for number in 0..unit.connections {
         let (stream, channel, records) = open(&seat)?;
@@ -185,6 +197,16 @@ mod tests {
         }
         seen.sort_unstable();
         assert_eq!(seen, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn clients_are_named_by_address_where_it_is_their_own() {
+        let ip = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(names(&[ip("10.0.0.1"), ip("10.0.0.2")]), ["10.0.0.1", "10.0.0.2"]);
+        let some = [ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.1")];
+        assert_eq!(names(&some), ["client-1", "10.0.0.2", "client-3"]);
+        assert_eq!(names(&[None, None]), ["client-1", "client-2"]);
+        assert_eq!(names(&[None]), [""]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod timers;
 mod worker;
 
 pub(super) use conn::{Slot, Work};
-pub(super) use deal::{Opened, Seat, counts, names, sources, workers};
+pub(super) use deal::{Opened, Seat, check, counts, names, sources, workers};
 pub(super) use dial::connect;
 pub(super) use inbox::{Event, Inbox, MARK_BYTES, Mark, Records};
 pub(super) use outbox::Outbox;

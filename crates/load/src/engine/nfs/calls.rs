@@ -101,7 +101,7 @@ impl Encoder {
                 let handle = self.made.get(&slot).map_or(&[][..], AsRef::as_ref);
                 self.write_plain(out, xid, FileHandle3(handle), 0, bytes);
             }
-            Request::Commit { file } => {
+            Request::Commit { file, .. } => {
                 let args = CommitArgs { file: handles.file(file), offset: 0, count: 0 };
                 out.head(|out| caller.call(out, xid, &args));
             }

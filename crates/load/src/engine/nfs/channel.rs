@@ -3,8 +3,12 @@
 use super::calls::Encoder;
 use super::inbox::RpcRecords;
 use super::reply;
+use super::verifiers::{News, Verifier, Verifiers};
 use crate::engine::job::{Op, Request};
 use crate::engine::net::{Channel, Fault, Outbox, Outcome, Record, Slot, Work};
+use crate::verify::Ledger;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use weir_nfs::rpc::FrameError;
 use weir_nfs::xdr::XdrError;
 
@@ -16,13 +20,56 @@ pub(super) struct NfsChannel {
     encoder: Encoder,
     sequence: u32,
     whole_bytes: Option<usize>,
+    shown: Shown,
+}
+
+/// The write verifiers that the server shows on this connection.
+pub(super) struct Shown {
+    pub(super) all: Arc<Verifiers>,
+    pub(super) address: SocketAddr,
+    /// The last one, so that others need not be asked for each reply.
+    pub(super) last: Option<Verifier>,
 }
 
 impl NfsChannel {
     /// Numbers follow `sequence`. The data of reads is wanted if records are gathered whole, which
     /// are at most `whole_bytes` long.
-    pub(super) const fn new(encoder: Encoder, sequence: u32, whole_bytes: Option<usize>) -> Self {
-        Self { encoder, sequence, whole_bytes }
+    pub(super) const fn new(
+        encoder: Encoder,
+        sequence: u32,
+        whole_bytes: Option<usize>,
+        shown: Shown,
+    ) -> Self {
+        Self { encoder, sequence, whole_bytes, shown }
+    }
+}
+
+impl Shown {
+    /// Looks at the verifier of a reply to `request`; `outcome` becomes a failure if the reply is a
+    /// COMMIT that does not cover the writes before it.
+    #[inline]
+    fn look(
+        &mut self,
+        verifier: Verifier,
+        request: &Request,
+        ledger: Option<&Ledger>,
+        outcome: &mut Outcome,
+    ) {
+        if self.last == Some(verifier) {
+            return;
+        }
+        self.last = Some(verifier);
+        let news = self.all.see(self.address, verifier);
+        if news == News::Changed
+            && let Some(ledger) = ledger
+        {
+            ledger.expose();
+        }
+        if news != News::Same && matches!(request, Request::Commit { .. }) {
+            *outcome = Outcome::Failed(
+                "COMMIT with another write verifier than the writes before it".to_owned(),
+            );
+        }
     }
 }
 
@@ -70,7 +117,12 @@ impl Channel for NfsChannel {
         let (slot, work) = answered(slots, xid)?;
         let request = &work.op.request;
         let stability = self.encoder.plan.workload.stability;
-        let outcome = reply::outcome((record.head, record.bytes), request, stability)?;
+        let reply = (record.head as &[u8], record.bytes);
+        let (mut outcome, verifier) = reply::outcome(reply, request, stability)?;
+        if let Some(verifier) = verifier {
+            let ledger = self.encoder.plan.common.ledger.as_deref();
+            self.shown.look(verifier, request, ledger, &mut outcome);
+        }
         if matches!(request, Request::Create { .. })
             && work.op.fills()
             && let Some(handle) = reply::created(record.head)?

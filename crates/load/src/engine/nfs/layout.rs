@@ -11,8 +11,8 @@ use crate::error::BenchError;
 use crate::workload::Workload;
 use weir_nfs::client::padding;
 use weir_nfs::v3::wire::{
-    CommitArgs, DirOpArgs3, FileHandle3, FsInfoArgs, FsStatArgs, LookupArgs, MkdirArgs, Res,
-    RmdirArgs, Sattr3, StableHow, Status, WriteArgs, WriteHead,
+    CommitArgs, CommitOk, DirOpArgs3, FileHandle3, FsInfoArgs, FsStatArgs, LookupArgs, MkdirArgs,
+    Res, RmdirArgs, Sattr3, StableHow, Status, WriteArgs, WriteHead,
 };
 
 /// Progress is told at least this often, in bytes.
@@ -136,7 +136,7 @@ pub(super) fn write(
     let own = || plan.files.iter().enumerate().filter(|(_, spec)| spec.role == Role::Make);
     let total = own().map(|(_, spec)| spec.size).sum();
     let mut left: Vec<u64> = plan.files.iter().map(|spec| spec.size).collect();
-    let (mut done, mut told) = (0, 0);
+    let (mut done, mut told, mut verifier) = (0, 0, None);
     let control = progress.control;
     let writes = own().flat_map(|(index, spec)| blocks(index, spec.size, block_bytes.max(1)));
     session.ahead(
@@ -145,7 +145,7 @@ pub(super) fn write(
         |session, next| queue(session, handles, plan, next),
         |next, answer| match next {
             Next::Write { index, len, .. } => {
-                written(&answer, len, name_of(plan, index))?;
+                is_same(&mut verifier, written(&answer, len, name_of(plan, index))?)?;
                 done += u64::from(len);
                 if done - told >= PROGRESS_BYTES || done == total {
                     told = done;
@@ -156,7 +156,8 @@ pub(super) fn write(
                 Ok(if *left == 0 { FollowUp::More(Next::Commit { index }) } else { FollowUp::Done })
             }
             Next::Commit { index } => {
-                committed(&answer.results::<CommitArgs<'_>>()?, name_of(plan, index))?;
+                let shown = committed(&answer.results::<CommitArgs<'_>>()?, name_of(plan, index))?;
+                is_same(&mut verifier, shown)?;
                 Ok(FollowUp::Done)
             }
         },
@@ -201,9 +202,10 @@ fn queue(session: &mut Session, handles: &Handles, plan: &Plan, next: &Next) -> 
     }
 }
 
-fn written(answer: &Answered<'_>, len: u32, wanted: &str) -> Result<(), BenchError> {
+/// The write verifier of a WRITE that wrote everything.
+fn written(answer: &Answered<'_>, len: u32, wanted: &str) -> Result<[u8; 8], BenchError> {
     match answer.results::<WriteArgs<'_>>()? {
-        Res::Ok(ok) if ok.count == len => Ok(()),
+        Res::Ok(ok) if ok.count == len => Ok(ok.verifier),
         Res::Ok(ok) => {
             let detail = format!("{} of {len} bytes written while laying out", ok.count);
             Err(answer.protocol(detail))
@@ -212,31 +214,51 @@ fn written(answer: &Answered<'_>, len: u32, wanted: &str) -> Result<(), BenchErr
     }
 }
 
-/// Has the server put all data of the files that this process uses on stable storage.
+/// The files that this process works on, by their place in the list.
+pub(super) fn used(plan: &Plan) -> impl DoubleEndedIterator<Item = usize> {
+    (0..plan.files.len())
+        .filter(|index| u32::try_from(*index).is_ok_and(|number| plan.workload.uses(number)))
+}
+
+/// Has the server put all data of `files` on stable storage; `see` gets its write verifiers.
 pub(super) fn commit(
     session: &mut Session,
     handles: &Handles,
     plan: &Plan,
+    files: &[usize],
+    see: &mut dyn FnMut([u8; 8]),
 ) -> Result<(), BenchError> {
-    let numbered = plan.files.iter().enumerate().zip(0..);
-    let used = numbered.filter(|(_, number)| plan.workload.uses(*number));
     session.ahead(
         &Control::new(),
-        used.map(|((index, _), _)| Next::Commit { index }),
+        files.iter().map(|index| Next::Commit { index: *index }),
         |session, next| queue(session, handles, plan, next),
         |next, answer| {
             let (Next::Write { index, .. } | Next::Commit { index }) = next;
-            committed(&answer.results::<CommitArgs<'_>>()?, name_of(plan, index))?;
+            see(committed(&answer.results::<CommitArgs<'_>>()?, name_of(plan, index))?);
             Ok(FollowUp::Done)
         },
     )
 }
 
-fn committed<O, F>(result: &Res<O, F>, wanted: &str) -> Result<(), BenchError> {
-    match result.status() {
-        Status::OK => Ok(()),
-        status => Err(refused(&format!("committing {wanted}"), status)),
+/// The write verifier of a COMMIT.
+fn committed<F>(result: &Res<CommitOk, F>, wanted: &str) -> Result<[u8; 8], BenchError> {
+    match result {
+        Res::Ok(ok) => Ok(ok.verifier),
+        Res::Fail(status, _) => Err(refused(&format!("committing {wanted}"), *status)),
     }
+}
+
+/// Checks that the server showed one write verifier for all of the layout: with another one it may
+/// have lost what was written before.
+fn is_same(known: &mut Option<[u8; 8]>, verifier: [u8; 8]) -> Result<(), BenchError> {
+    if *known.get_or_insert(verifier) == verifier {
+        return Ok(());
+    }
+    Err(BenchError::Workload(
+        "the server restarted while the files were laid out (its write verifier changed), and may \
+         have lost data: start again"
+            .to_owned(),
+    ))
 }
 
 /// Removes the directory `wanted`, if it is there; `true` if it can't be because it is not empty.

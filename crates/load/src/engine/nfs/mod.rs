@@ -11,6 +11,7 @@ mod mount;
 mod reply;
 mod session;
 mod status;
+mod verifiers;
 mod verify;
 
 use super::job::Made;
@@ -20,11 +21,12 @@ use crate::error::BenchError;
 use crate::target::NfsTarget;
 use crate::workload::{Layout, Workload};
 use calls::{Encoder, Handles};
-use channel::NfsChannel;
+use channel::{NfsChannel, Shown};
 use inbox::{HEAD_BYTES, RpcRecords};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
+use verifiers::{News, Verifiers};
 use weir_core::Credentials;
 use weir_core::rng::mix;
 use weir_nfs::client::Caller;
@@ -36,9 +38,6 @@ pub use mount::mount;
 pub use session::Session;
 pub use status::name as status_name;
 
-/// The name that credentials carry.
-const MACHINE: &[u8] = b"weir-bench";
-
 /// The files of a run.
 pub(super) struct Files {
     target: NfsTarget,
@@ -49,6 +48,7 @@ pub(super) struct Files {
     created_directory: bool,
     /// Names of the files that this load made and that need not stay.
     made: Vec<String>,
+    verifiers: Arc<Verifiers>,
 }
 
 impl Files {
@@ -59,8 +59,8 @@ impl Files {
         progress: &mut Layingout<'_>,
     ) -> Result<Self, BenchError> {
         let workload = &plan.workload;
-        let caller = Caller::sys(&Credentials::new(target.uid, target.gid), MACHINE);
-        let sources = net::sources(workload, &target.addresses())?;
+        let caller = caller(target, &target.machine);
+        let sources = net::sources(workload, &target.addresses());
         let root = mount(target, caller.clone())?;
         let mut session = Session::open(target.address, None, caller.clone())?.patient();
         for further in &target.more {
@@ -79,6 +79,7 @@ impl Files {
             handles: Arc::new(Handles::new(directory, plan.files.len())),
             created_directory,
             made: Vec::new(),
+            verifiers: Arc::default(),
         };
         let made = files.make(&mut session, plan, limits, progress);
         if made.is_err() {
@@ -130,15 +131,18 @@ impl Files {
         let place = (u64::from(seat.client) << 32) | u64::from(stream_port(&stream));
         let sequence = u32::try_from(mix(plan.run ^ place) >> 32).unwrap_or(0);
         let whole = plan.workload.verify_reads.then(|| record_bytes_max(&plan.workload));
+        let machine = self.target.machine_of(seat.client, plan.workload.clients);
         let encoder = Encoder {
             plan: plan.clone(),
-            caller: self.caller.clone(),
+            caller: caller(&self.target, &machine),
             handles: Arc::clone(&self.handles),
             made: HashMap::new(),
             turn: 0,
         };
         let records = whole.map_or_else(RpcRecords::heads, RpcRecords::whole);
-        Ok((stream, NfsChannel::new(encoder, sequence, whole), records))
+        let all = Arc::clone(&self.verifiers);
+        let shown = Shown { all, address: seat.address, last: None };
+        Ok((stream, NfsChannel::new(encoder, sequence, whole, shown), records))
     }
 
     /// The clients' source addresses.
@@ -153,8 +157,41 @@ impl Files {
 
     /// A COMMIT of every file that this process works on.
     pub(super) fn sync(&self, plan: &Plan) -> Result<(), BenchError> {
+        let used: Vec<usize> = layout::used(plan).collect();
+        self.commit(plan, &used)
+    }
+
+    fn commit(&self, plan: &Plan, files: &[usize]) -> Result<(), BenchError> {
         let mut session = self.session()?;
-        layout::commit(&mut session, &self.handles, plan)
+        let mut see = |verifier| {
+            if self.verifiers.see(self.target.address, verifier) == News::Changed
+                && let Some(ledger) = &plan.common.ledger
+            {
+                ledger.expose();
+            }
+        };
+        layout::commit(&mut session, &self.handles, plan, files, &mut see)
+    }
+
+    /// Failures that the write verifiers show, in words, with their number. With `ask`, the server
+    /// is asked for its verifier once more, by a COMMIT.
+    pub(super) fn lost_writes(&self, plan: &Plan, ask: bool) -> Vec<(String, u64)> {
+        let last = layout::used(plan).next_back();
+        if ask
+            && self.verifiers.are_known()
+            && let Some(file) = last
+        {
+            // A server that does not answer has shown that already.
+            drop(self.commit(plan, &[file]));
+        }
+        let words = |(address, count): (std::net::SocketAddr, usize)| {
+            let what = format!(
+                "the write verifier of {address} changed: the server restarted, and may have lost \
+                 writes that were not committed"
+            );
+            (what, count as u64)
+        };
+        self.verifiers.changes().into_iter().map(words).collect()
     }
 
     /// Removes the files that the preparation made, and what jobs left.
@@ -189,6 +226,11 @@ impl Files {
     fn session(&self) -> Result<Session, BenchError> {
         Ok(Session::open(self.target.address, None, self.caller.clone())?.patient())
     }
+}
+
+/// A caller on the machine of this name.
+fn caller(target: &NfsTarget, machine: &str) -> Caller {
+    Caller::sys(&Credentials::new(target.uid, target.gid), machine.as_bytes())
 }
 
 /// The longest reply to a read of the load.

@@ -1,11 +1,12 @@
 //! Understanding a reply from its front.
 
 use super::status;
+use super::verifiers::Verifier;
 use crate::engine::job::Request;
 use crate::engine::net::Outcome;
 use crate::workload::Stability;
 use weir_nfs::client::{RemoteCall, Reply};
-use weir_nfs::v3::wire::{CreateArgs, Fattr3, ReadArgs, Res, Status, WccData, WriteOk};
+use weir_nfs::v3::wire::{CommitOk, CreateArgs, Fattr3, ReadArgs, Res, Status, WccData, WriteOk};
 use weir_nfs::xdr::{Decode, Reader, XdrError};
 
 /// The xid of the reply that begins with `head`.
@@ -15,36 +16,41 @@ pub(super) fn xid(head: &[u8]) -> Option<u32> {
 }
 
 /// The outcome in the reply that begins with `head`, and is so many bytes long, to `request`, which
-/// asked for `stability` if it writes.
+/// asked for `stability` if it writes; and the write verifier of a successful WRITE or COMMIT.
 #[inline]
 pub(super) fn outcome(
     (head, record_bytes): (&[u8], usize),
     request: &Request,
     stability: Stability,
-) -> Result<Outcome, XdrError> {
+) -> Result<(Outcome, Option<Verifier>), XdrError> {
     let body = match Reply::parse(head)?.body {
         Ok(body) => body,
-        Err(refused) => return Ok(Outcome::Failed(refused.to_string())),
+        Err(refused) => return Ok((Outcome::Failed(refused.to_string()), None)),
     };
     if matches!(request, Request::Null) {
-        return Ok(Outcome::Done(0));
+        return Ok((Outcome::Done(0), None));
     }
     let mut input = Reader::new(body);
     let status = Status::decode(&mut input)?;
     if status == Status::NOENT {
-        return Ok(Outcome::Absent("NFS3ERR_NOENT"));
+        return Ok((Outcome::Absent("NFS3ERR_NOENT"), None));
     }
     if !status.is_ok() {
-        return Ok(Outcome::Failed(status::name(status)));
+        return Ok((Outcome::Failed(status::name(status)), None));
     }
     match request {
         Request::Read { bytes, .. } => {
-            read(&mut input, *bytes, record_bytes.saturating_sub(head.len()))
+            let behind = record_bytes.saturating_sub(head.len());
+            Ok((read(&mut input, *bytes, behind)?, None))
         }
         Request::Write { bytes, .. } | Request::Fill { bytes, .. } => {
             write(&mut input, *bytes, stability)
         }
-        _ => Ok(Outcome::Done(0)),
+        Request::Commit { .. } => {
+            let CommitOk { file_wcc: WccData { .. }, verifier } = CommitOk::decode(&mut input)?;
+            Ok((Outcome::Done(0), Some(verifier)))
+        }
+        _ => Ok((Outcome::Done(0), None)),
     }
 }
 
@@ -82,15 +88,20 @@ pub(super) fn read_data<'a>(
 }
 
 /// RFC 1813 §3.3.7.
-fn write(input: &mut Reader<'_>, wanted: u32, stability: Stability) -> Result<Outcome, XdrError> {
-    let WriteOk { file_wcc: WccData { .. }, count, committed, .. } = WriteOk::decode(input)?;
-    if count != wanted {
-        return Ok(Outcome::Failed(format!("short write: {count} of {wanted} bytes")));
-    }
-    if (committed as u32) < super::calls::stable_how(stability) as u32 {
-        return Ok(Outcome::Failed("write less stable than requested".to_owned()));
-    }
-    Ok(Outcome::Done(u64::from(count)))
+fn write(
+    input: &mut Reader<'_>,
+    wanted: u32,
+    stability: Stability,
+) -> Result<(Outcome, Option<Verifier>), XdrError> {
+    let WriteOk { file_wcc: WccData { .. }, count, committed, verifier } = WriteOk::decode(input)?;
+    let outcome = if count != wanted {
+        Outcome::Failed(format!("short write: {count} of {wanted} bytes"))
+    } else if (committed as u32) < super::calls::stable_how(stability) as u32 {
+        Outcome::Failed("write less stable than requested".to_owned())
+    } else {
+        Outcome::Done(u64::from(count))
+    };
+    Ok((outcome, Some(verifier)))
 }
 
 /// The handle of what a successful CREATE made, if the server gives it (RFC 1813 §3.3.8).

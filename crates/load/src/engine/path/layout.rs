@@ -15,7 +15,8 @@ pub fn room(root: &Path) -> Result<u64, BenchError> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Makes the file `spec` at `path` as the layout says; tells `progress` how far it is.
+/// Makes the file `spec` at `path` as the layout says; reports to `progress` how many more
+/// bytes are written.
 pub(super) fn make(
     path: &Path,
     spec: &FileSpec,
@@ -53,7 +54,7 @@ fn write_through(
         content::fill(plan, spec, offset, data);
         file.write_all_at(data, offset).map_err(|source| at(path, source))?;
         offset += len;
-        progress(offset)?;
+        progress(len)?;
     }
     Ok(())
 }

@@ -173,7 +173,7 @@ impl PathWorker {
             Request::Write { file, offset, bytes, generation } => {
                 self.write(file, offset, bytes, generation)
             }
-            Request::Commit { file } => self.files.file(file)?.sync_data().map(|()| 0),
+            Request::Commit { file, .. } => self.files.file(file)?.sync_data().map(|()| 0),
             Request::Null => Ok(0),
             Request::Getattr { file } => self.files.file(file)?.metadata().map(|_| 0),
             Request::Access { file } => {

@@ -155,7 +155,7 @@ impl SmbChannel {
                 let bytes = usize::try_from(bytes).unwrap_or(0);
                 self.write(out, token, (self.file(file), offset), Body { name, bytes })
             }
-            Asked::Commit { file } => {
+            Asked::Commit { file, .. } => {
                 let flush = Request::Flush(self.file(file));
                 queue(&mut self.channel, out, token, &[flush])
             }

@@ -49,7 +49,7 @@ impl Files {
         progress: &mut Layingout<'_>,
     ) -> Result<Self, BenchError> {
         let workload = &plan.workload;
-        let sources = net::sources(workload, &target.addresses())?;
+        let sources = net::sources(workload, &target.addresses());
         let mut session = Session::open(target, (target.address, None))?;
         for further in &target.more {
             // A wrong address is told before anything is made.

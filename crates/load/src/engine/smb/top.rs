@@ -52,17 +52,21 @@ impl SmbTop {
         files::room(&mut self.session, &path(&self.target, ""))
     }
 
-    /// Makes `directory`: true. Finds it empty: false. Finds something in it: nothing.
+    /// Makes `directory`, a path with `/` between its parts; `false` if it is there.
     ///
     /// # Errors
-    /// [`BenchError`] if it can't be made or looked at.
-    pub fn claim(&mut self, directory: &str) -> Result<Option<bool>, BenchError> {
-        let path = path(&self.target, directory);
-        if files::directory(&mut self.session, &path)? {
-            return Ok(Some(true));
-        }
-        let is_empty = self.list(&path)?.is_none_or(|entries| entries.is_empty());
-        Ok(is_empty.then_some(false))
+    /// [`BenchError`] if it can't be made.
+    pub fn make(&mut self, directory: &str) -> Result<bool, BenchError> {
+        files::directory(&mut self.session, &path(&self.target, directory))
+    }
+
+    /// The first names in `directory`, `.` and `..` left out; none if it is not there.
+    ///
+    /// # Errors
+    /// [`BenchError`] if it can't be looked at.
+    pub fn names(&mut self, directory: &str) -> Result<Vec<String>, BenchError> {
+        let entries = self.list(&path(&self.target, directory))?.unwrap_or_default();
+        Ok(entries.into_iter().map(|(name, _)| name).collect())
     }
 
     /// Removes everything in `directory`, and itself if `with_directory`. One that is not there is

@@ -11,7 +11,7 @@ use crate::scenario::{Language, Scenario, Step};
 use read::{Limit, Order, Settings, refused};
 use std::collections::BTreeMap;
 use weir_load::workload::{
-    Layout, Length, Operation, Pattern, Rate, Region, Stability, Starts, Think, Workload,
+    Layout, Length, Location, Operation, Pattern, Rate, Region, Stability, Starts, Think, Workload,
 };
 
 /// Bytes in one write when files are made.
@@ -51,8 +51,8 @@ fn build(
     let mut changes = Vec::new();
     let directories = files(&settings, options, &mut changes)?;
     let mut loads = Vec::with_capacity(directories.len());
-    for (directory, names) in directories {
-        let load = workload(&settings, directory, names)?;
+    for (at, names) in directories {
+        let load = workload(&settings, at, names)?;
         load.check().map_err(|error| refused("", error.to_string()))?;
         loads.push(load);
     }
@@ -75,6 +75,7 @@ fn build(
         changes,
         waiting: None,
         text: Some(text.to_owned()),
+        hosts: Vec::new(),
     })
 }
 
@@ -83,10 +84,10 @@ fn files(
     settings: &Settings,
     options: &Options,
     changes: &mut Vec<String>,
-) -> Result<BTreeMap<String, Vec<String>>, LangError> {
+) -> Result<BTreeMap<Location, Vec<String>>, LangError> {
     let directory = Workload::default().directory;
     let mut places = Places::new(options, &directory);
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut found: BTreeMap<Location, Vec<String>> = BTreeMap::new();
     for target in &settings.targets {
         let drive = target.strip_suffix(':').is_some_and(|letter| letter.chars().count() == 1);
         if drive || target.starts_with('#') {
@@ -94,7 +95,7 @@ fn files(
             return Err(refused(target, why));
         }
         let place = places.place(target).map_err(|error| refused(target, error.message))?;
-        let names = found.entry(place.directory).or_default();
+        let names = found.entry(place.at).or_default();
         if names.contains(&place.name) {
             return Err(refused(target, "it is named twice"));
         }
@@ -105,11 +106,7 @@ fn files(
 }
 
 /// The load on the files of one directory.
-fn workload(
-    settings: &Settings,
-    directory: String,
-    names: Vec<String>,
-) -> Result<Workload, LangError> {
+fn workload(settings: &Settings, at: Location, names: Vec<String>) -> Result<Workload, LangError> {
     let files = u32::try_from(names.len()).map_err(|_| refused("", "there are too many files"))?;
     let (threads, depth) = parallel(settings)?;
     let too_many = || refused("-t", "there are more threads than can be applied");
@@ -143,7 +140,8 @@ fn workload(
             Some(_) => Layout::Written { block_bytes: LAYOUT_BYTES },
             None => Layout::Existing,
         },
-        directory,
+        directory: at.directory,
+        target: at.target,
         direct: settings.direct == Some(true),
         seed: settings.seed.into(),
         names,

@@ -4,6 +4,7 @@ use super::bag::Bag;
 use crate::lang::LangError;
 use crate::lang::paths::Places;
 use std::collections::BTreeSet;
+use weir_load::workload::Location;
 
 /// Most files of one job.
 const FILES_MAX: u64 = 65_536;
@@ -17,8 +18,8 @@ pub(super) struct Group {
     pub(super) first: u32,
     /// Jobs.
     pub(super) jobs: u32,
-    /// Directory below the target.
-    pub(super) directory: String,
+    /// The directory.
+    pub(super) at: Location,
     /// Names of the files, in the engine's order: job `k` of `n` has those with numbers `k`,
     /// `k + n` and so on, or shares them.
     pub(super) names: Vec<String>,
@@ -44,7 +45,7 @@ pub(super) fn files(
         let mut names = Vec::with_capacity(paths.len());
         for path in paths {
             let place = places.place(&path).map_err(|error| bag.error(option, error.message))?;
-            directories.insert(place.directory);
+            directories.insert(place.at);
             names.push(place.name);
         }
         lists.push(names);
@@ -52,8 +53,9 @@ pub(super) fn files(
     let directory = directories.pop_first().unwrap_or_default();
     if let Some(other) = directories.first() {
         let why = format!(
-            "puts files of one job into two directories of the target, {directory} and {other}; \
-             map both to one"
+            "puts files of one job into two directories, {} and {}; map both to one",
+            in_words(&directory),
+            in_words(other)
         );
         return Err(bag.error(option, why));
     }
@@ -64,13 +66,19 @@ pub(super) fn files(
     Ok(FilesOfJob { groups, per_clone })
 }
 
+/// A directory in words, with its target if that has a name.
+fn in_words(at: &Location) -> String {
+    let Location { target, directory } = at;
+    if target.is_empty() { directory.clone() } else { format!("{directory} of {target}") }
+}
+
 /// Clones that share one file, or have files of their own, are one load; others are a load each.
-fn groups(lists: &[Vec<String>], directory: &str) -> Option<Vec<Group>> {
+fn groups(lists: &[Vec<String>], at: &Location) -> Option<Vec<Group>> {
     let first = lists.first()?;
     let whole = |names: Vec<String>| Group {
         first: 0,
         jobs: u32::try_from(lists.len()).unwrap_or(u32::MAX),
-        directory: directory.to_owned(),
+        at: at.clone(),
         names,
     };
     let same = lists.iter().all(|names| names == first);
@@ -85,7 +93,7 @@ fn groups(lists: &[Vec<String>], directory: &str) -> Option<Vec<Group>> {
     let apart = |(index, names): (usize, &Vec<String>)| Group {
         first: u32::try_from(index).unwrap_or(u32::MAX),
         jobs: 1,
-        directory: directory.to_owned(),
+        at: at.clone(),
         names: names.clone(),
     };
     (lists.len() <= APART_MAX).then(|| lists.iter().enumerate().map(apart).collect())

@@ -221,7 +221,8 @@ fn on_files(common: &Workload, name: String, group: Group) -> Workload {
         name,
         jobs: group.jobs,
         files: u32::try_from(group.names.len()).unwrap_or(u32::MAX),
-        directory: group.directory,
+        directory: group.at.directory,
+        target: group.at.target,
         names: group.names,
         ..common.clone()
     };

@@ -19,7 +19,7 @@ use bag::Bag;
 use load::Notes;
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
-use weir_load::workload::{Layout, Length, Workload};
+use weir_load::workload::{Layout, Length, Location, Workload};
 
 /// Directory of the target in which files lie that no map places.
 const DIRECTORY: &str = "weir-bench";
@@ -128,6 +128,7 @@ fn build(jobs: &Jobs, mut notes: Notes, options: &Options) -> Result<Scenario, L
         changes,
         waiting: None,
         text: None,
+        hosts: Vec::new(),
     })
 }
 
@@ -167,12 +168,12 @@ fn name_steps(steps: &mut [Step]) {
     }
 }
 
-type FilesOf = (String, Vec<String>);
+type FilesOf = (Location, Vec<String>);
 
 fn files_of(load: &Workload) -> FilesOf {
     let mut names = load.names.clone();
     names.sort_unstable();
-    (load.directory.clone(), names)
+    (load.location(), names)
 }
 
 /// Loads that use the same files: the first lays them out, as large as any wants them; steps

@@ -139,6 +139,10 @@ pub(crate) const KEYS: &[Key] = &[
         item.text()?.clone_into(&mut draft.load.directory);
         Ok(())
     }),
+    key("target", "name of the target, where there are several, or its URL", |draft, item| {
+        item.text()?.clone_into(&mut draft.load.target);
+        Ok(())
+    }),
     key("layout", "`written` (the default), `sparse` or `existing`", |draft, item| {
         draft.layout = Some(match item.text()? {
             "written" => "written",

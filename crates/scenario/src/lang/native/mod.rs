@@ -105,6 +105,7 @@ pub(super) fn scenario(source: &Source, _: &Options) -> Result<Scenario, LangErr
         changes: Vec::new(),
         waiting: None,
         text: None,
+        hosts: Vec::new(),
     })
 }
 

@@ -55,6 +55,7 @@ const DRIVEN: &[(&str, &str, Check)] = &[
     ("size", "size = \"1.5GiB\"", |w| w.file_bytes == 3 << 29),
     ("names", "names = [\"a\"]", |w| w.names == ["a"]),
     ("directory", "directory = \"d\"", |w| w.directory == "d"),
+    ("target", "target = \"vol1\"", |w| w.target == "vol1"),
     ("layout", "layout = \"sparse\"", |w| w.layout == Layout::Sparse),
     ("layout-block", "layout-block = \"64KiB\"", |w| {
         w.layout == Layout::Written { block_bytes: 65_536 }

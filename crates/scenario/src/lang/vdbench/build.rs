@@ -9,7 +9,8 @@ use crate::lang::LangError;
 use crate::scenario::{Axis, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_load::workload::{
-    Layout, Length, Operation, Pacing, Pattern, Rate, Region, Starts, VerifyScope, Workload,
+    Layout, Length, Location, Operation, Pacing, Pattern, Rate, Region, Starts, VerifyScope,
+    Workload,
 };
 
 /// Most steps of a scenario.
@@ -30,7 +31,7 @@ pub(super) struct Builder<'a> {
     pub(super) changes: &'a mut Vec<String>,
     pub(super) steps: Vec<Step>,
     /// Files that are laid out, by directory and name: in which step, for requests of which size.
-    laid: BTreeMap<(String, String), (usize, u32)>,
+    laid: BTreeMap<(Location, String), (usize, u32)>,
     names: BTreeSet<String>,
     pause_s: f64,
     /// Files of all steps until now.
@@ -51,7 +52,7 @@ struct Part<'a> {
 /// Files that one [`Workload`] can hold: all alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
-    directory: String,
+    at: Location,
     threads: u32,
     flags: Flags,
     file_bytes: u64,
@@ -382,7 +383,7 @@ impl<'a> Builder<'a> {
             }
         }
         Ok(Alike {
-            directory: storage.directory.clone(),
+            at: storage.at.clone(),
             threads,
             flags: run.flags.or(load.flags).unwrap_or(storage.flags),
             file_bytes: storage.offset + storage.size,
@@ -397,7 +398,7 @@ impl<'a> Builder<'a> {
     /// one write.
     fn layout(&mut self, load: &Load, storage: &Storage) -> u32 {
         let fills = load.read_percent == 0 && matches!(load.seek, Seek::Sequential | Seek::Eof);
-        let file = (storage.directory.clone(), storage.file.clone());
+        let file = (storage.at.clone(), storage.file.clone());
         let now = (self.steps.len(), load.block_bytes());
         if let Some(before) = self.laid.get(&file).copied() {
             if !self.general.validate || before.0 == now.0 || before.1 == now.1 {
@@ -467,7 +468,8 @@ impl<'a> Builder<'a> {
                 1 => Layout::Sparse,
                 block_bytes => Layout::Written { block_bytes },
             },
-            directory: alike.directory.clone(),
+            directory: alike.at.directory.clone(),
+            target: alike.at.target.clone(),
             direct: alike.flags.direct,
             names: storages.iter().map(|storage| storage.file.clone()).collect(),
             read_sizes: sizes.clone(),
@@ -531,10 +533,10 @@ impl<'a> Builder<'a> {
         if !self.general.validate {
             return;
         }
-        let mut users: BTreeMap<(String, String), u32> = BTreeMap::new();
+        let mut users: BTreeMap<(Location, String), u32> = BTreeMap::new();
         for load in loads.iter() {
             for name in &load.names {
-                *users.entry((load.directory.clone(), name.clone())).or_default() += 1;
+                *users.entry((load.location(), name.clone())).or_default() += 1;
             }
         }
         for load in loads {
@@ -543,7 +545,7 @@ impl<'a> Builder<'a> {
             if !load.writes() || !self.general.read_back && load.reads() {
                 continue;
             }
-            let own = |name: &String| users.get(&(load.directory.clone(), name.clone()));
+            let own = |name: &String| users.get(&(load.location(), name.clone()));
             if load.names.iter().all(|name| own(name) == Some(&1)) {
                 load.verify = Some(VerifyScope::All);
             } else {

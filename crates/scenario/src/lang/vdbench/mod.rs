@@ -26,7 +26,7 @@ use std::sync::Arc;
 use storage::{FILES_MAX, Host, Storage};
 use text::{Lines, TextPosition};
 use treatment::Treatment;
-use weir_load::workload::Workload;
+use weir_load::workload::{Location, Workload};
 use words::{Section, Word};
 
 /// The options of a command line beside the files.
@@ -184,6 +184,7 @@ fn build(
         builder.run(run)?;
     }
     let curve = runs.iter().any(|run| run.rates == Rates::Curve);
+    let hosts = builder.hosts.iter().map(Host::known).collect();
     let steps = builder.finish();
     changes.extend(places.changes());
     let chart = match (curve, steps.iter().any(|step| step.axis.is_some())) {
@@ -202,6 +203,7 @@ fn build(
         changes,
         waiting: None,
         text: Some(source.text.clone()),
+        hosts,
     })
 }
 
@@ -247,7 +249,7 @@ fn take(
 #[derive(Default)]
 struct Known {
     names: BTreeSet<String>,
-    files: BTreeMap<(String, String), String>,
+    files: BTreeMap<(Location, String), String>,
 }
 
 impl Known {
@@ -260,7 +262,7 @@ impl Known {
         if !self.names.insert(storage.name.clone()) {
             return Err(place.error(&what, "it is defined twice"));
         }
-        let file = (storage.directory.clone(), storage.file.clone());
+        let file = (storage.at.clone(), storage.file.clone());
         match self.files.insert(file, storage.name.clone()) {
             Some(other) => {
                 Err(place.error(&what, format!("it is the file of sd={other}; name another")))

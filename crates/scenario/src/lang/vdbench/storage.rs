@@ -5,7 +5,7 @@ use super::text::TextPosition;
 use super::value;
 use crate::lang::LangError;
 use crate::lang::paths::Places;
-use weir_load::workload::Stability;
+use weir_load::workload::{Location, Stability};
 
 /// Most files of a text.
 pub(super) const FILES_MAX: usize = 65_536;
@@ -188,19 +188,39 @@ impl Extent {
 pub(super) struct Host {
     pub(super) label: String,
     pub(super) clients: u32,
+    pub(super) system: Option<String>,
+    pub(super) user: Option<String>,
+    pub(super) shell: Option<String>,
 }
 
 impl Host {
     pub(super) fn read(definition: &Definition) -> Result<Self, LangError> {
-        let mut host = Self { label: definition.name.clone(), clients: 1 };
+        let label = definition.name.clone();
+        let mut host = Self { label, clients: 1, system: None, user: None, shell: None };
         for param in &definition.params {
-            if param.word.name == "clients" {
-                let known = |text: &str| value::whole(text).filter(|n| (1..=1000).contains(n));
-                let clients = param.read(known, "a number from 1 to 1000")?;
-                host.clients = u32::try_from(clients).unwrap_or(1);
+            match param.word.name {
+                "clients" => {
+                    let known = |text: &str| value::whole(text).filter(|n| (1..=1000).contains(n));
+                    let clients = param.read(known, "a number from 1 to 1000")?;
+                    host.clients = u32::try_from(clients).unwrap_or(1);
+                }
+                "system" => host.system = Some(param.one()?.to_owned()),
+                "user" => host.user = Some(param.one()?.to_owned()),
+                "shell" => host.shell = Some(param.one()?.to_owned()),
+                _ => {}
             }
         }
         Ok(host)
+    }
+
+    /// The host as part of a scenario.
+    pub(super) fn known(&self) -> crate::scenario::Host {
+        crate::scenario::Host {
+            name: self.label.clone(),
+            system: self.system.clone(),
+            user: self.user.clone(),
+            shell: self.shell.clone(),
+        }
     }
 }
 
@@ -208,7 +228,7 @@ impl Host {
 #[derive(Clone, Debug)]
 pub(super) struct Storage {
     pub(super) name: String,
-    pub(super) directory: String,
+    pub(super) at: Location,
     pub(super) file: String,
     /// Without the part that is left free.
     pub(super) size: u64,
@@ -237,7 +257,7 @@ impl Storage {
         let mut draft = Draft {
             storage: Self {
                 name: definition.name.clone(),
-                directory: String::new(),
+                at: Location::default(),
                 file: String::new(),
                 size: 0,
                 offset: 0,
@@ -320,8 +340,8 @@ impl Draft {
         };
         let made = files.into_iter().map(|(name, lun)| {
             let at = places.place(&lun).map_err(|error| place.error("lun", error.message))?;
-            let (directory, file) = (at.directory, at.name);
-            Ok(Storage { name, directory, file, ..self.storage.clone() })
+            let (at, file) = (at.at, at.name);
+            Ok(Storage { name, at, file, ..self.storage.clone() })
         });
         made.collect()
     }

@@ -136,10 +136,10 @@ pub(super) const WORDS: &[Word] = &[
     word(General, "debug", Refused, "it is for Vdbench's own developers; omit it"),
     word(Host, "hd", Drives, "the host's name; loads name the hosts that take part"),
     word(Host, "clients", Drives, "clients in each load, each with connections of its own"),
-    word(Host, "system", Nothing, WORKERS),
+    word(Host, "system", Drives, "the machine of the host: a worker is started there over ssh"),
     word(Host, "vdbench", Nothing, WORKERS),
-    word(Host, "user", Nothing, WORKERS),
-    word(Host, "shell", Nothing, WORKERS),
+    word(Host, "user", Drives, "the user with whom ssh logs in"),
+    word(Host, "shell", Drives, "workers are started over ssh, whatever it says"),
     word(Host, "master", Nothing, WORKERS),
     word(Host, "jvms", Nothing, "there are no Java processes; a saturated generator is reported"),
     word(

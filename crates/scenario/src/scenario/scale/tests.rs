@@ -23,6 +23,7 @@ fn written(steps: Vec<Step>) -> Scenario {
         changes: Vec::new(),
         waiting: None,
         text: None,
+        hosts: Vec::new(),
     }
 }
 

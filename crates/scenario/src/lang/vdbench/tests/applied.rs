@@ -6,10 +6,11 @@ use weir_load::{Control, Target, prepare_step};
 
 /// Operations of each kind, and their bytes, of each step on a directory of a file system.
 fn applied(text: &str, directory: &Path) -> Vec<Vec<(String, u64, u64)>> {
-    let target = Target::Path(directory.to_owned());
+    let target = Target::Path(directory.into());
     let control = Control::new();
     let apply = |step: &Step| {
-        let mut ready = prepare_step(&target, &step.loads, &control, &mut |_, _| {}).unwrap();
+        let mut ready =
+            prepare_step(&target.clone().into(), &step.loads, &control, &mut |_, _| {}).unwrap();
         let record = ready.run(Instant::now(), &control, |_| {}).unwrap();
         let (total, _) = record.results(&step.name).unwrap();
         assert!(total.is_clean(), "{}: {total:?}", step.name);
