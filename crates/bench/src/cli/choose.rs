@@ -17,9 +17,10 @@ pub struct Choice {
     /// selects every test) and files, followed by the target:
     /// `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`,
     /// `smb://[USER@]HOST[,HOST…][:PORT]/SHARE[/DIRECTORY]`, or a directory.
-    #[arg(value_name = "NAME|FILE… TARGET", required_unless_present = "target")]
+    #[arg(value_name = "NAME|FILE… TARGET", required_unless_present_any = ["target", "line"])]
     pub what: Vec<String>,
-    /// Target, if it is not the last argument.
+    /// Target, if it is not the last argument. It may be omitted if the file or the command line
+    /// names one (nfs_url of fio).
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
     /// Map a path in a file or command line to a directory below the target, or to the target
@@ -37,13 +38,9 @@ impl Choice {
     /// # Errors
     /// [`CliError::Usage`] if a name is unknown, a text cannot be parsed, or a part is missing.
     pub(super) fn scenarios(&self) -> Result<(Vec<Scenario>, String), CliError> {
-        let mut what = self.what.clone();
-        let target = match &self.target {
-            Some(target) => target.clone(),
-            None => what.pop().unwrap_or_default(),
-        };
+        let (what, said) = self.parts();
         let mut scenarios = Vec::new();
-        for name in &what {
+        for name in what {
             scenarios.extend(self.named(name)?);
         }
         if !self.line.is_empty() {
@@ -57,6 +54,7 @@ impl Choice {
                     .to_owned(),
             ));
         }
+        let target = target(said, &mut scenarios)?;
         for scenario in &mut scenarios {
             let is_smb = catalogue::protocol(&scenario.name) == Some(Protocol::Smb);
             let is_catalogue = scenario.language == Language::Catalogue;
@@ -68,6 +66,19 @@ impl Choice {
             return Err(CliError::Usage(waiting));
         }
         Ok((scenarios, target))
+    }
+
+    /// The tests, and the target if there is one: the last argument, unless that is the only one
+    /// and a file, whose text may name the target.
+    fn parts(&self) -> (&[String], Option<&str>) {
+        match (&self.target, self.what.as_slice()) {
+            (Some(target), what) => (what, Some(target)),
+            (None, [only]) if self.line.is_empty() && Path::new(only).is_file() => {
+                (std::slice::from_ref(only), None)
+            }
+            (None, [what @ .., target]) => (what, Some(target)),
+            (None, []) => (&[], None),
+        }
     }
 
     fn options(&self) -> lang::Options {
@@ -104,6 +115,33 @@ impl Choice {
     }
 }
 
+/// The target that was `said`, or else the only one that the `scenarios` name. Those that name
+/// another note that.
+fn target(said: Option<&str>, scenarios: &mut [Scenario]) -> Result<String, CliError> {
+    let mut named: Vec<String> =
+        scenarios.iter().filter_map(|scenario| scenario.target.clone()).collect();
+    named.dedup();
+    let target = match (said, named.as_slice()) {
+        (Some(said), _) => said.to_owned(),
+        (None, [only]) => only.clone(),
+        (None, []) => {
+            let message = "the target is missing: name it last, or with --target";
+            return Err(CliError::Usage(message.to_owned()));
+        }
+        (None, several) => {
+            let several = several.join(" and ");
+            let message = format!("the tests name several targets, {several}; say one by --target");
+            return Err(CliError::Usage(message));
+        }
+    };
+    for scenario in scenarios {
+        if let Some(other) = scenario.target.as_ref().filter(|other| **other != target) {
+            scenario.changes.push(format!("the target is {target}, not {other}"));
+        }
+    }
+    Ok(target)
+}
+
 /// The reason why none of `scenarios` can be run; `None` if one can.
 fn all_wait(scenarios: &[Scenario]) -> Option<String> {
     let waiting: Option<Vec<String>> = scenarios
@@ -136,6 +174,30 @@ mod tests {
         named.target = Some("nfs://x/y".to_owned());
         let (scenarios, target) = named.scenarios().unwrap();
         assert_eq!((scenarios.len(), target.as_str()), (2, "nfs://x/y"));
+    }
+
+    #[test]
+    fn the_target_of_a_text_is_taken_where_none_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let own = file("own.fio", "[a]\nioengine=nfs\nnfs_url=nfs://1.2.3.4/v\nsize=1m\n");
+        let none = file("none.fio", "[a]\nsize=1m\n");
+        let (scenarios, target) = choice(&[&own]).scenarios().unwrap();
+        assert_eq!((scenarios.len(), target.as_str()), (1, "nfs://1.2.3.4/v"));
+        let (scenarios, target) = choice(&[&own, "/mnt"]).scenarios().unwrap();
+        assert_eq!(target, "/mnt");
+        let told = "the target is /mnt, not nfs://1.2.3.4/v";
+        assert!(scenarios[0].changes.iter().any(|change| change == told));
+        let missing = choice(&[&none]).scenarios().unwrap_err().to_string();
+        assert!(missing.contains("the target is missing"), "{missing}");
+        let mut line = choice(&[]);
+        line.line =
+            ["fio", "--name=a", "--size=1m", "--nfs_url=nfs://h/v"].map(str::to_owned).into();
+        assert_eq!(line.scenarios().unwrap().1, "nfs://h/v");
     }
 
     #[test]

@@ -140,6 +140,8 @@ fn operation(load: &Workload) -> String {
         Operation::Access => "ACCESS".to_owned(),
         Operation::Lookup => "LOOKUP".to_owned(),
         Operation::CreateRemove => "CREATE and REMOVE".to_owned(),
+        Operation::Create => "CREATE".to_owned(),
+        Operation::Remove => "REMOVE".to_owned(),
         Operation::Mix => format!("a mix of {} kinds of operation", load.mix.len()),
     }
 }

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 use weir_load::control::Control;
 use weir_load::target::Target;
+use weir_load::workload::Stability;
 use weir_scenario::scenario::Scenario;
 use weir_scenario::scenario::scale::Facts;
 
@@ -111,7 +112,8 @@ pub(super) fn run(
     let room = if args.dry_run { None } else { TargetPlace::new(target.clone()).room()? };
     let facts = facts(&options, room);
     let fitted = written.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
-    let scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
+    let mut scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
+    scenarios.iter_mut().for_each(|scenario| apply_to(scenario, &target));
     if args.dry_run {
         match format {
             Format::Table => output::print(&dry::text(&scenarios, &options))?,
@@ -121,6 +123,30 @@ pub(super) fn run(
     }
     let to = (&args.output, format);
     with_suite(&scenarios, target, options, &args.by, to, control, |suite| suite.run(&scenarios))
+}
+
+/// Puts in what the kind of target decides about the loads, and notes it.
+fn apply_to(scenario: &mut Scenario, target: &Target) {
+    let mut durable = false;
+    for load in scenario.steps.iter_mut().flat_map(|step| &mut step.loads) {
+        let applied = load.applied_to(target);
+        durable |= applied.stability != load.stability;
+        *load = applied;
+    }
+    let said = if durable {
+        "O_DIRECT over NFS: writes are FILE_SYNC, as the Linux kernel sends direct writes"
+    } else if matches!(target, Target::Smb(_)) && direct_and_unstable(scenario) {
+        "O_DIRECT over SMB: this client has no cache to bypass, and writes are not write-through"
+    } else {
+        return;
+    };
+    scenario.changes.push(said.to_owned());
+}
+
+/// Does `scenario` write directly without asking for durable writes?
+fn direct_and_unstable(scenario: &Scenario) -> bool {
+    let mut loads = scenario.steps.iter().flat_map(|step| &step.loads);
+    loads.any(|load| load.direct && load.writes() && load.stability == Stability::Unstable)
 }
 
 /// The known facts about the machines. `room` is the free space at the target.
@@ -182,4 +208,48 @@ fn executor(
     }
     options.cache.client_memory = machines.values().sum();
     Ok(Box::new(workers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_load::target::{NfsTarget, SmbTarget};
+
+    fn read(line: &str) -> Scenario {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        weir_scenario::lang::command(&words, &weir_scenario::lang::Options::default()).unwrap()
+    }
+
+    #[test]
+    fn direct_writes_of_every_language_are_file_sync_over_nfs() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("direct.vdb");
+        let text = "sd=sd1,lun=/mnt/f,size=1m,openflags=o_direct\nwd=wd1,sd=sd*,rdpct=0\n\
+                    rd=rd1,wd=wd1,iorate=max,elapsed=5\n";
+        std::fs::write(&file, text).unwrap();
+        let nfs = Target::Nfs(NfsTarget::parse("nfs://127.0.0.1/vol").unwrap());
+        let smb = Target::Smb(SmbTarget::parse("smb://u@127.0.0.1/share").unwrap());
+        for line in [
+            "fio --name=a --size=1m --rw=write --direct=1".to_owned(),
+            "diskspd.exe -w100 -c1M -Su z:\\a".to_owned(),
+            format!("vdbench -f {}", file.display()),
+        ] {
+            let written = read(&line);
+            let load = |scenario: &Scenario| scenario.steps[0].loads[0].clone();
+            assert!(load(&written).direct, "{line}");
+            assert_eq!(load(&written).stability, Stability::Unstable, "{line}");
+            let noted = |target, word: &str| {
+                let mut applied = written.clone();
+                apply_to(&mut applied, target);
+                let told = applied.changes.iter().filter(|told| told.contains(word)).count();
+                assert_eq!(told, 1, "{line}: {:?}", applied.changes);
+                load(&applied).stability
+            };
+            assert_eq!(noted(&nfs, "FILE_SYNC, as the Linux"), Stability::FileSync);
+            assert_eq!(noted(&smb, "not write-through"), Stability::Unstable);
+            let mut applied = written.clone();
+            apply_to(&mut applied, &Target::Path("/mnt".into()));
+            assert_eq!(applied, written, "the kernel of the mount decides");
+        }
+    }
 }

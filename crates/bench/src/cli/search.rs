@@ -137,6 +137,7 @@ pub(super) fn run(
         }],
         changes: Vec::new(),
         waiting: None,
+        target: None,
         text: None,
     };
     let to = (&args.output, format);

@@ -1,6 +1,6 @@
 //! Several loads on one target that start together: a step of a scenario.
 
-use super::job::{Common, Cursors};
+use super::job::{Common, Cursors, FlowGroup};
 use super::record::StepRecord;
 use super::schedule::nanos;
 use super::{Backend, Layingout, Plan, Prepared, drive, nfs, path, run_number, share, smb};
@@ -10,6 +10,7 @@ use crate::error::BenchError;
 use crate::payload::Payload;
 use crate::target::Target;
 use crate::workload::Workload;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_core::rng::mix;
@@ -50,10 +51,11 @@ pub fn prepare_step(
     }
     let mut step = PreparedStep { loads: Vec::new(), attached: false, cleared: false };
     let (run, payload) = (run_number(), Arc::new(Payload::new()));
+    let mut flows: BTreeMap<u32, Arc<FlowGroup>> = BTreeMap::new();
     for (load, files) in loads.iter().zip(share::share(loads)?) {
         let place = step.loads.len() as u64;
         let plan = Plan {
-            workload: Arc::new(load.clone()),
+            workload: Arc::new(load.applied_to(target)),
             payload: Arc::clone(&payload),
             files: files.specs.into(),
             keep_directory: files.keep_directory,
@@ -62,6 +64,7 @@ pub fn prepare_step(
                 begin_ns: nanos(Duration::from_secs_f64(load.start_delay_s)),
                 ledger: files.ledger,
                 cursors: Cursors::new(load),
+                flow: load.flow.map(|flow| Arc::clone(flows.entry(flow.group).or_default())),
                 leftovers: Default::default(),
             },
             run,

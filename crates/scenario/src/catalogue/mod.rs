@@ -104,6 +104,7 @@ impl Head<'_> {
             steps: build::sharing_files(steps),
             changes: Vec::new(),
             waiting,
+            target: None,
             text: None,
         }
     }

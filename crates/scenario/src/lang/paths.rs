@@ -97,8 +97,17 @@ impl<'a> Places<'a> {
         if parts.contains(&"..") {
             return refused("leaves its directory; write the path without ..");
         }
-        if slashed.starts_with("//./") || slashed.starts_with("/dev/") || path.starts_with('#') {
-            return refused("is a device; Weir measures files, so name a file");
+        let device = slashed.starts_with("/dev/");
+        if device && let Some(map) = self.options.maps.iter().find(|map| map.from == slashed) {
+            let name = parts.last().copied().unwrap_or("");
+            let (directory, name) = self.mapped(&map.to, name);
+            return Ok(self.settle(path, &slashed, &parts, (directory, name)));
+        }
+        if device || slashed.starts_with("//./") || path.starts_with('#') {
+            return refused(&format!(
+                "is a device; Weir measures files: name a file, or put one in its place with \
+                 --map {path}:=DIRECTORY, and say how large it is to be"
+            ));
         }
         let place = self.find(path, &slashed, &parts);
         if place.name.len() > NAME_BYTES_MAX {
@@ -114,6 +123,17 @@ impl<'a> Places<'a> {
             Some((to, below)) => self.mapped(&to, below),
             None => (self.directory.to_owned(), plain(parts.last().copied().unwrap_or(""))),
         };
+        self.settle(path, slashed, parts, (directory, name))
+    }
+
+    /// The place of `path` where it would be this one, unless another path has it.
+    fn settle(
+        &mut self,
+        path: &str,
+        slashed: &str,
+        parts: &[&str],
+        (directory, name): (String, String),
+    ) -> FilePlace {
         let key = (directory.clone(), name.clone());
         let whole = (self.directory.to_owned(), plain(&slashed.replace([':'], "")));
         let (directory, name) = match self.taken.get(&key) {
