@@ -120,7 +120,7 @@ impl Job {
             part: workload
                 .flow
                 .zip(common.flow.clone())
-                .map(|(flow, group)| Part::new(flow, group)),
+                .map(|(flow, group)| Part::new(flow, group, common.begin_ns)),
             keeper: workload
                 .latency_target
                 .map(|target| Keeper::new(target, workload.depth, common.begin_ns)),

@@ -20,7 +20,7 @@ pub(crate) struct FlowGroup {
     weights: AtomicU64,
 }
 
-/// A job's part of the activity of its group. It joins with its first request.
+/// A job's part of the activity of its group.
 pub(super) struct Part {
     group: Arc<FlowGroup>,
     weight: u64,
@@ -30,20 +30,30 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Of a job of a load with `flow`.
-    pub(super) fn new(flow: Flow, group: Arc<FlowGroup>) -> Self {
+    /// Of a job of a load with `flow`, which begins at `begin_ns`. Jobs that begin with their step
+    /// are waited for from the start on, the others from their first request on.
+    pub(super) fn new(flow: Flow, group: Arc<FlowGroup>, begin_ns: u64) -> Self {
         let sleep_ns = match flow.sleep_us {
             0 => AHEAD_NS,
             us => us.saturating_mul(1000),
         };
-        Self { group, weight: u64::from(flow.weight), sleep_ns, requests: 0, is_member: false }
+        let weight = u64::from(flow.weight);
+        let mut part = Self { group, weight, sleep_ns, requests: 0, is_member: false };
+        if begin_ns == 0 {
+            part.join();
+        }
+        part
+    }
+
+    fn join(&mut self) {
+        if !std::mem::replace(&mut self.is_member, true) {
+            self.group.weights.fetch_add(self.weight, Ordering::Relaxed);
+        }
     }
 
     /// The time at which a job looks again that is ahead of its part at `now_ns`.
     pub(super) fn held_until(&mut self, now_ns: u64) -> Option<u64> {
-        if !std::mem::replace(&mut self.is_member, true) {
-            self.group.weights.fetch_add(self.weight, Ordering::Relaxed);
-        }
+        self.join();
         let all = u128::from(self.group.requests.load(Ordering::Relaxed));
         let weights = u128::from(self.group.weights.load(Ordering::Relaxed));
         let ahead = u128::from(self.requests) * weights > u128::from(self.weight) * all;
@@ -128,7 +138,7 @@ mod tests {
     use super::*;
 
     fn part(group: &Arc<FlowGroup>, weight: u32) -> Part {
-        Part::new(Flow { group: 0, weight, sleep_us: 0 }, Arc::clone(group))
+        Part::new(Flow { group: 0, weight, sleep_us: 0 }, Arc::clone(group), 0)
     }
 
     /// Requests of each of `parts` after `turns` turns in which each may send one.
@@ -157,8 +167,9 @@ mod tests {
     fn a_job_that_is_ahead_waits_until_the_others_have_caught_up_or_ended() {
         let group = Arc::default();
         let (mut one, mut other) = (part(&group, 1), part(&group, 1));
-        assert_eq!((one.held_until(5), other.held_until(5)), (None, None));
+        assert_eq!(one.held_until(5), None);
         one.sent();
+        // The other one has not begun.
         assert_eq!(one.held_until(5), Some(5 + AHEAD_NS));
         other.sent();
         assert_eq!(one.held_until(5), None);
@@ -166,6 +177,19 @@ mod tests {
         assert!(one.held_until(5).is_some());
         drop(other);
         assert_eq!(one.held_until(5), None, "nobody else is left");
+    }
+
+    #[test]
+    fn a_job_that_begins_later_is_not_waited_for_before() {
+        let group = Arc::default();
+        let flow = Flow { group: 0, weight: 1, sleep_us: 0 };
+        let (mut one, mut late) = (part(&group, 1), Part::new(flow, Arc::clone(&group), 9));
+        for _ in 0..5 {
+            assert_eq!(one.held_until(5), None);
+            one.sent();
+        }
+        assert_eq!(late.held_until(9), None);
+        assert!(one.held_until(9).is_some());
     }
 
     #[test]
