@@ -17,7 +17,7 @@ CACHE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree hostile
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -92,6 +92,12 @@ agree: ## our load generator beside the real fio, by turns (AGREE_PATH=; AGREE="
 	cargo build --release --locked
 	mkdir -p $(AGREE_PATH)
 	target/release/weir-lab agree $(AGREE_PATH) $(AGREE)
+
+published: ## the published parameter files and command lines, as they are, against the fixtures (PUBLISHED=DIRECTORY; docs/bench-catalogue.md)
+	WEIR_PUBLISHED=$(abspath $(PUBLISHED)) cargo test -p weir-scenario --test published -- --ignored published_texts
+
+fio-examples: ## the example job files of fio 3.33: which are read, and why others are not (FIO_EXAMPLES=DIRECTORY; docs/bench-languages.md)
+	WEIR_FIO_EXAMPLES=$(abspath $(FIO_EXAMPLES)) cargo test -p weir-scenario --test published -- --ignored examples_of_fio
 
 wide: ## a directory of a million entries on ext4 and XFS, over NFS and SMB (needs root; docs/performance)
 	cargo build --release --locked

@@ -121,7 +121,8 @@ pub struct LoadArgs {
     /// Number of worker threads (for NFS and SMB; a path has a thread for each request in flight).
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
     pub threads: u32,
-    /// Open files with O_DIRECT (for a path).
+    /// Open files with O_DIRECT (for a path). Over NFS, writes are FILE_SYNC, as the Linux kernel
+    /// sends direct writes.
     #[arg(long, help_heading = "Client")]
     pub direct: bool,
     /// Seed of the pseudo-random sequences.

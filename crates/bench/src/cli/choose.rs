@@ -18,11 +18,13 @@ pub struct Choice {
     /// selects every test) and files, followed by the target:
     /// `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`,
     /// `smb://[USER@]HOST[,HOST…][:PORT]/SHARE[/DIRECTORY]`, or a directory.
-    #[arg(value_name = "NAME|FILE… TARGET", required_unless_present_any = ["target", "map"])]
+    #[arg(value_name = "NAME|FILE… TARGET",
+          required_unless_present_any = ["target", "map", "line"])]
     pub what: Vec<String>,
     /// Target, if it is not the last argument; repeatable with different names. A load that names a
     /// target is applied to it; loads that name none are applied to the target without a name, or,
-    /// if there is none, to each of the named targets at the same time.
+    /// if there is none, to each of the named targets at the same time. It may be omitted if the
+    /// file or the command line names one (nfs_url of fio).
     #[arg(long, value_name = "[NAME=]TARGET")]
     pub target: Vec<Given>,
     /// Map a path in a file or command line to a directory below the target, to the target itself
@@ -47,7 +49,6 @@ impl Choice {
             let text = what.pop().unwrap_or_default();
             given.push(Given { name: String::new(), text });
         }
-        let on_smb = !given.is_empty() && given.iter().all(|one| one.text.starts_with("smb://"));
         let mut scenarios = Vec::new();
         for name in &what {
             scenarios.extend(self.named(name, &given)?);
@@ -63,6 +64,8 @@ impl Choice {
                     .to_owned(),
             ));
         }
+        take_target(&mut given, &mut scenarios)?;
+        let on_smb = !given.is_empty() && given.iter().all(|one| one.text.starts_with("smb://"));
         for scenario in &mut scenarios {
             let is_smb = catalogue::protocol(&scenario.name) == Some(Protocol::Smb);
             let is_catalogue = scenario.language == Language::Catalogue;
@@ -76,10 +79,13 @@ impl Choice {
         Ok((scenarios, given))
     }
 
-    /// Is the last argument the target? Where paths are mapped to targets there may be no other.
+    /// Is the last argument the target? Where paths are mapped to targets there may be no other,
+    /// and the text of a single file may name one.
     fn is_target(&self, last: &str) -> bool {
+        let alone = self.what.len() == 1 && self.line.is_empty();
         let maps_all = self.map.iter().any(|map| !map.target.is_empty());
-        !maps_all || last.contains("://") || Path::new(last).is_dir()
+        let plain = !maps_all || last.contains("://") || Path::new(last).is_dir();
+        plain && !(alone && Path::new(last).is_file())
     }
 
     fn options(&self, given: &[Given]) -> lang::Options {
@@ -120,6 +126,36 @@ impl Choice {
     }
 }
 
+/// Takes the only target that the `scenarios` name where none is given. Those that name another one
+/// than the given note that.
+fn take_target(given: &mut Vec<Given>, scenarios: &mut [Scenario]) -> Result<(), CliError> {
+    let mut named: Vec<String> =
+        scenarios.iter().filter_map(|scenario| scenario.target.clone()).collect();
+    named.dedup();
+    if given.is_empty() {
+        match named.as_slice() {
+            [] => return Ok(()),
+            [only] => given.push(Given { name: String::new(), text: only.clone() }),
+            several => {
+                let several = several.join(" and ");
+                let message =
+                    format!("the tests name several targets, {several}; choose one by --target");
+                return Err(CliError::Usage(message));
+            }
+        }
+    }
+    let given: Vec<&str> = given.iter().map(|one| one.text.as_str()).collect();
+    for scenario in scenarios {
+        if let Some(other) = &scenario.target
+            && !given.contains(&other.as_str())
+        {
+            let note = format!("the target is {}, not {other}", given.join(" and "));
+            scenario.changes.push(note);
+        }
+    }
+    Ok(())
+}
+
 /// The reason why none of `scenarios` can be run; `None` if one can.
 fn all_wait(scenarios: &[Scenario]) -> Option<String> {
     let waiting: Option<Vec<String>> = scenarios
@@ -155,6 +191,29 @@ mod tests {
         named.map = vec![Map::parse("/v:=/mnt").unwrap()];
         named.target = Vec::new();
         assert_eq!(named.scenarios().unwrap().1, [], "the maps name the target");
+    }
+
+    #[test]
+    fn the_target_of_a_text_is_taken_where_none_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let own = file("own.fio", "[a]\nioengine=nfs\nnfs_url=nfs://1.2.3.4/v\nsize=1m\n");
+        let none = file("none.fio", "[a]\nsize=1m\n");
+        let (scenarios, given) = choice(&[&own]).scenarios().unwrap();
+        assert_eq!((scenarios.len(), given[0].text.as_str()), (1, "nfs://1.2.3.4/v"));
+        let (scenarios, given) = choice(&[&own, "/mnt"]).scenarios().unwrap();
+        assert_eq!(given[0].text, "/mnt");
+        let told = "the target is /mnt, not nfs://1.2.3.4/v";
+        assert!(scenarios[0].changes.iter().any(|change| change == told));
+        assert_eq!(choice(&[&none]).scenarios().unwrap().1, [], "it is missing");
+        let mut line = choice(&[]);
+        line.line =
+            ["fio", "--name=a", "--size=1m", "--nfs_url=nfs://h/v"].map(str::to_owned).into();
+        assert_eq!(line.scenarios().unwrap().1[0].text, "nfs://h/v");
     }
 
     #[test]

@@ -188,6 +188,8 @@ fn operation(load: &Workload) -> String {
         Operation::Access => "ACCESS".to_owned(),
         Operation::Lookup => "LOOKUP".to_owned(),
         Operation::CreateRemove => "CREATE and REMOVE".to_owned(),
+        Operation::Create => "CREATE".to_owned(),
+        Operation::Remove => "REMOVE".to_owned(),
         Operation::Mix => match sequential_reads(load) {
             Some(reads) => format!(
                 "sequential {} requests, {reads} % reads, with a position of each kind",

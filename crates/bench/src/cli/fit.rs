@@ -67,7 +67,8 @@ pub struct FitArgs {
     #[arg(long, value_name = "N", help_heading = "Load",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: Option<u32>,
-    /// Open files with O_DIRECT (for a path).
+    /// Open files with O_DIRECT (for a path). Over NFS, writes are FILE_SYNC, as the Linux kernel
+    /// sends direct writes.
     #[arg(long, help_heading = "Load")]
     pub direct: bool,
     /// Verify every block that is read, and read back and verify written data: everything, or this

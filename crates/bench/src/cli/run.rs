@@ -16,7 +16,8 @@ use crate::suite::{
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 use weir_load::control::Control;
-use weir_load::target::Targets;
+use weir_load::target::{Target, Targets};
+use weir_load::workload::{Stability, Workload};
 use weir_scenario::scenario::Scenario;
 use weir_scenario::scenario::scale::Facts;
 
@@ -132,9 +133,10 @@ pub(super) fn run(
     let room = if args.dry_run { None } else { least_room(&targets)? };
     let facts = facts(&options, room);
     let fitted = scenarios.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
-    let scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
+    let mut scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
     let mut call = Call { targets, options, by: &args.by, workers };
     check(&call.targets, &call.worker_names(), &scenarios)?;
+    scenarios.iter_mut().for_each(|scenario| apply_to(scenario, &call.targets));
     let needs = call.needs(&scenarios);
     if args.dry_run {
         match format {
@@ -236,6 +238,36 @@ impl Call<'_> {
     }
 }
 
+/// Puts in what the kind of each load's target decides, and notes it.
+fn apply_to(scenario: &mut Scenario, targets: &Targets) {
+    let (mut durable, mut through_smb) = (false, false);
+    for load in scenario.steps.iter_mut().flat_map(|step| &mut step.loads) {
+        // A load without a target is refused when it is run.
+        let Ok(target) = targets.of(load) else { continue };
+        let applied = load.applied_to(target);
+        durable |= applied.stability != load.stability;
+        through_smb |= matches!(target, Target::Smb(_)) && is_direct_and_unstable(load);
+        *load = applied;
+    }
+    let notes = [
+        (
+            durable,
+            "O_DIRECT over NFS: writes are FILE_SYNC, as the Linux kernel sends direct writes",
+        ),
+        (
+            through_smb,
+            "O_DIRECT over SMB: this client has no cache to bypass, and writes are not write-through",
+        ),
+    ];
+    let notes = notes.into_iter().filter(|(applies, _)| *applies);
+    scenario.changes.extend(notes.map(|(_, sentence)| sentence.to_owned()));
+}
+
+/// Does `load` write directly without asking for durable writes?
+fn is_direct_and_unstable(load: &Workload) -> bool {
+    load.direct && load.writes() && load.stability == Stability::Unstable
+}
+
 /// The known facts about the machines. `room` is the free space at the target.
 fn facts(options: &Options, room: Option<u64>) -> Facts {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -273,4 +305,48 @@ pub(super) fn with_suite(
     show.finish();
     to.give(&outcome.results, format)?;
     Ok(outcome.unclean())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_load::target::{NfsTarget, SmbTarget};
+
+    fn read(line: &str) -> Scenario {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        weir_scenario::lang::command(&words, &weir_scenario::lang::Options::default()).unwrap()
+    }
+
+    #[test]
+    fn direct_writes_of_every_language_are_file_sync_over_nfs() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("direct.vdb");
+        let text = "sd=sd1,lun=/mnt/f,size=1m,openflags=o_direct\nwd=wd1,sd=sd*,rdpct=0\n\
+                    rd=rd1,wd=wd1,iorate=max,elapsed=5\n";
+        std::fs::write(&file, text).unwrap();
+        let nfs = Target::Nfs(NfsTarget::parse("nfs://127.0.0.1/vol").unwrap());
+        let smb = Target::Smb(SmbTarget::parse("smb://u@127.0.0.1/share").unwrap());
+        for line in [
+            "fio --name=a --size=1m --rw=write --direct=1".to_owned(),
+            "diskspd.exe -w100 -c1M -Su z:\\a".to_owned(),
+            format!("vdbench -f {}", file.display()),
+        ] {
+            let written = read(&line);
+            let load = |scenario: &Scenario| scenario.steps[0].loads[0].clone();
+            assert!(load(&written).direct, "{line}");
+            assert_eq!(load(&written).stability, Stability::Unstable, "{line}");
+            let noted = |target, word: &str| {
+                let mut applied = written.clone();
+                apply_to(&mut applied, &Targets::from(Target::clone(target)));
+                let told = applied.changes.iter().filter(|told| told.contains(word)).count();
+                assert_eq!(told, 1, "{line}: {:?}", applied.changes);
+                load(&applied).stability
+            };
+            assert_eq!(noted(&nfs, "FILE_SYNC, as the Linux"), Stability::FileSync);
+            assert_eq!(noted(&smb, "not write-through"), Stability::Unstable);
+            let mut applied = written.clone();
+            apply_to(&mut applied, &Target::Path("/mnt".into()).into());
+            assert_eq!(applied, written, "the kernel of the mount decides");
+        }
+    }
 }

@@ -141,6 +141,7 @@ pub(super) fn run(
         }],
         changes: Vec::new(),
         waiting: None,
+        target: None,
         text: None,
         hosts: Vec::new(),
     };

@@ -4,6 +4,7 @@ use crate::results::{Machine, Spread, StepResult};
 use std::time::{Duration, UNIX_EPOCH};
 use weir_load::workload::{
     Draw, Layout, Length, MixOp, Operation, Pacing, Pattern, Rate, SizeShare, Stability, Workload,
+    Zone,
 };
 use weir_report::figure;
 
@@ -94,7 +95,7 @@ pub(super) fn step_name(step: &StepResult, groups: bool) -> String {
 /// A load in a sentence without its full stop.
 pub(super) fn load(load: &Workload) -> String {
     let mut parts = vec![operation(load), concurrency(load)];
-    if !matches!(load.operation, Operation::Null | Operation::CreateRemove) {
+    if load.needs_files() {
         let whole = u64::from(load.files).saturating_mul(load.file_bytes);
         parts.push(match load.files {
             1 => format!("1 file of {}", bytes(load.file_bytes)),
@@ -130,12 +131,11 @@ fn operation(load: &Workload) -> String {
     match load.operation {
         Operation::Data { pattern, read_percent } => {
             let order = match pattern {
-                Pattern::Random => match load.draw {
-                    Draw::Independent => "random".to_owned(),
-                    Draw::Permuted => "random, every block once before any is repeated".to_owned(),
-                    Draw::Zipf { theta } => format!("random by Zipf's law with theta {theta}"),
+                Pattern::Random => random(load),
+                Pattern::Sequential => match load.skip_bytes {
+                    0 => "sequential".to_owned(),
+                    skip => format!("sequential with {skip} bytes left out after each request,"),
                 },
-                Pattern::Sequential => "sequential".to_owned(),
                 Pattern::Mixed { random_percent } => format!("{random_percent} % random"),
             };
             let (reads, writes) = (size(&load.read_sizes, load), size(&load.write_sizes, load));
@@ -151,6 +151,8 @@ fn operation(load: &Workload) -> String {
         Operation::Access => "ACCESS".to_owned(),
         Operation::Lookup => "LOOKUP".to_owned(),
         Operation::CreateRemove => "CREATE, then REMOVE".to_owned(),
+        Operation::Create => "CREATE".to_owned(),
+        Operation::Remove => "REMOVE of laid-out files".to_owned(),
         Operation::Mix => {
             let part = |op: MixOp| {
                 serde_json::to_value(op).ok().and_then(|name| name.as_str().map(str::to_owned))
@@ -161,6 +163,32 @@ fn operation(load: &Workload) -> String {
                 .map(|share| format!("{} {} %", part(share.op).unwrap_or_default(), share.percent));
             format!("a mix of {}", shares.collect::<Vec<_>>().join(", "))
         }
+    }
+}
+
+fn random(load: &Workload) -> String {
+    let draw = match &load.draw {
+        Draw::Independent => "random".to_owned(),
+        Draw::Permuted => "random, every block once before any is repeated".to_owned(),
+        Draw::Zipf { theta } => format!("random by Zipf's law with theta {theta}"),
+        Draw::Pareto { h } => format!("random by Pareto's law with h {h}"),
+        Draw::Normal { deviation_percent } => {
+            format!("random by a normal distribution with a deviation of {deviation_percent} %")
+        }
+        Draw::Zoned { zones } => {
+            let zone = |zone: &Zone| {
+                format!("{} % to {} %", zone.requests_percent, figure(zone.size_percent))
+            };
+            let zones = zones.iter().map(zone).collect::<Vec<_>>();
+            format!("random by zones of each file ({})", zones.join(", "))
+        }
+    };
+    match load.visit {
+        None => draw,
+        Some(visit) if visit.again => {
+            format!("{draw}, {} requests for each block in a row,", visit.requests)
+        }
+        Some(visit) => format!("{draw}, {} requests in order from each place,", visit.requests),
     }
 }
 

@@ -8,11 +8,12 @@ use super::plan::Plan;
 use super::state::SuiteState;
 use crate::cluster::this_machine;
 use crate::compare::pairs;
-use crate::results::{Environment, RESULTS_VERSION, Results, TestResult};
+use crate::results::{Environment, Finding, RESULTS_VERSION, Results, StepResult, TestResult};
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 use weir_core::rng::mix;
 use weir_load::control::Control;
+use weir_load::stats::result::RunResult;
 use weir_load::workload::Location;
 use weir_scenario::scenario::Scenario;
 
@@ -98,6 +99,7 @@ impl Suite<'_> {
             test.steps.push(result);
         }
         state.finish(self, whole);
+        test.findings.extend(test.steps.iter().flat_map(kept_depths));
         test
     }
 
@@ -147,6 +149,33 @@ impl Suite<'_> {
     }
 }
 
+/// With how many requests in flight the loads of a step kept their latency.
+fn kept_depths(step: &StepResult) -> Vec<Finding> {
+    let runs = step.runs.iter().flat_map(|run| match run.loads.as_slice() {
+        [] => std::slice::from_ref(&run.total),
+        loads => loads,
+    });
+    let finding = |run: &RunResult| {
+        let target = run.workload.latency_target?;
+        let depths: Vec<u32> = run.jobs.iter().filter_map(|job| job.kept_depth).collect();
+        let (least, most) = (*depths.iter().min()?, *depths.iter().max()?);
+        let depth = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        #[expect(clippy::cast_precision_loss, reason = "a latency in microseconds")]
+        let ms = target.us as f64 / 1000.0;
+        Some(Finding {
+            question: format!(
+                "requests in flight of each job of {} with {} % within {ms} ms",
+                run.name, target.percent
+            ),
+            answer: format!("{depth} of {}", run.workload.depth),
+            value: f64::from(least),
+            unit: "requests in flight".to_owned(),
+            steps: vec![step.name.clone()],
+        })
+    };
+    runs.filter_map(finding).collect()
+}
+
 /// The result of a scenario before any step.
 pub(super) fn blank(scenario: &Scenario) -> TestResult {
     TestResult {
@@ -173,4 +202,32 @@ pub fn chance_seed() -> u64 {
 
 fn now_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::testing::step_result;
+    use weir_load::workload::LatencyTarget;
+
+    #[test]
+    fn the_depth_that_kept_a_latency_is_a_finding() {
+        let mut step = step_result(100.0, 1.0);
+        assert_eq!(kept_depths(&step), []);
+        let total = &mut step.runs[0].total;
+        let target = LatencyTarget { us: 2000, window_us: 1, percent: 99.9, goes_on: false };
+        total.workload.latency_target = Some(target);
+        assert_eq!(kept_depths(&step), [], "no job has found one");
+        let total = &mut step.runs[0].total;
+        let jobs = [9, 7].map(|depth| {
+            let mut job = total.jobs[0].clone();
+            job.kept_depth = Some(depth);
+            job
+        });
+        total.jobs = jobs.to_vec();
+        let [finding] = kept_depths(&step).try_into().unwrap();
+        assert!(finding.question.contains("with 99.9 % within 2 ms"), "{}", finding.question);
+        assert_eq!((finding.answer.as_str(), finding.value), ("7 to 9 of 16", 7.0));
+        assert_eq!(finding.steps, ["step"]);
+    }
 }

@@ -60,21 +60,18 @@ impl Load {
     fn run(&self, name: &str, repeat: u32) -> StepRun {
         let wobble = 1.0 + (f64::from(repeat * 7 % 5) - 2.0) * 0.006;
         let (reads, writes) = (self.reads * wobble, self.writes * wobble);
-        let block = f64::from(self.block);
+        let (block, seconds) = (f64::from(self.block), f64::from(SECONDS));
         let kind = |iops: f64, slower: f64| OpResult {
-            operations: whole(iops * f64::from(SECONDS)),
-            bytes: whole(iops * f64::from(SECONDS) * block),
+            operations: whole(iops * seconds),
+            bytes: whole(iops * seconds * block),
             iops,
             mibps: iops * block / MIB,
             latency_ms: distribution(self.mean_ms * slower / wobble),
         };
-        let mut by_operation = BTreeMap::new();
-        if reads > 0.0 {
-            by_operation.insert("read".to_owned(), kind(reads, 0.95));
-        }
-        if writes > 0.0 {
-            by_operation.insert("write".to_owned(), kind(writes, 1.15));
-        }
+        let kinds = [("read", reads, 0.95), ("write", writes, 1.15)];
+        let kinds = kinds.into_iter().filter(|(_, iops, _)| *iops > 0.0);
+        let by_operation: BTreeMap<_, _> =
+            kinds.map(|(name, iops, slower)| (name.to_owned(), kind(iops, slower))).collect();
         let all = reads + writes;
         let total = RunResult {
             version: RESULT_VERSION,
@@ -88,9 +85,10 @@ impl Load {
             jobs: vec![JobResult {
                 job: 0,
                 client: "192.0.2.1".to_owned(),
-                operations: whole(all * f64::from(SECONDS)),
-                bytes: whole(all * f64::from(SECONDS) * block),
+                operations: whole(all * seconds),
+                bytes: whole(all * seconds * block),
                 share: 1.0,
+                kept_depth: Some(8),
             }],
             errors: BTreeMap::new(),
             connections: Connections { opened: 8, lost: 0, unanswered: 0 },

@@ -281,8 +281,14 @@ mod tests {
 
     fn result() -> RunResult {
         let workload = Workload { jobs: 4, ..Workload::default() };
-        let job =
-            |job| JobResult { job, client: String::new(), operations: 10, bytes: 80, share: 0.25 };
+        let job = |job| JobResult {
+            job,
+            client: String::new(),
+            operations: 10,
+            bytes: 80,
+            share: 0.25,
+            kept_depth: None,
+        };
         let latency =
             Latency { mean: 100.0, p5: 90.0, p50: 100.0, p95: 110.0, ..Latency::default() };
         RunResult {

@@ -206,6 +206,7 @@ impl Record {
             operations: count.operations,
             bytes: count.bytes,
             share: share(count.operations, operations),
+            kept_depth: count.kept_depth,
         };
         self.notes.jobs.iter().enumerate().map(result).collect()
     }

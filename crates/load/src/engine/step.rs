@@ -1,7 +1,7 @@
 //! Several loads that start together: a step of a scenario.
 
 use super::check::check_step;
-use super::job::{Common, Cursors};
+use super::job::{Common, Cursors, FlowGroup};
 use super::record::StepRecord;
 use super::schedule::nanos;
 use super::{Backend, Layingout, Plan, Prepared, drive, nfs, path, run_number, share, smb};
@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::payload::Payload;
 use crate::target::{Target, Targets};
 use crate::workload::Workload;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_core::rng::mix;
@@ -49,10 +50,11 @@ pub fn prepare_step(
     check_step(targets, loads)?;
     let mut step = PreparedStep { loads: Vec::new(), attached: false, cleared: false };
     let (run, payload) = (run_number(), Arc::new(Payload::new()));
+    let mut flows: BTreeMap<u32, Arc<FlowGroup>> = BTreeMap::new();
     for (load, files) in loads.iter().zip(share::share(loads)?) {
         let place = step.loads.len() as u64;
         let plan = Plan {
-            workload: Arc::new(load.clone()),
+            workload: Arc::new(load.applied_to(targets.of(load)?)),
             payload: Arc::clone(&payload),
             files: files.specs.into(),
             keep_directory: files.keep_directory,
@@ -61,6 +63,7 @@ pub fn prepare_step(
                 begin_ns: nanos(Duration::from_secs_f64(load.start_delay_s)),
                 ledger: files.ledger,
                 cursors: Cursors::new(load),
+                flow: load.flow.map(|flow| Arc::clone(flows.entry(flow.group).or_default())),
                 leftovers: Default::default(),
             },
             run,

@@ -108,6 +108,10 @@ pub struct JobCount {
     pub operations: u64,
     /// Bytes that they read or wrote.
     pub bytes: u64,
+    /// The largest number of requests in flight with which the job kept its latency, where it had
+    /// one to keep.
+    #[serde(default)]
+    pub kept_depth: Option<u32>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -184,6 +188,13 @@ impl Recorder {
         if is_in_time && let Some(count) = notes.jobs.get_mut(job) {
             count.operations += 1;
             count.bytes += bytes;
+        }
+    }
+
+    /// `job` kept its latency with so many requests in flight.
+    pub fn keep(&mut self, job: usize, depth: u32) {
+        if let Some(count) = self.notes.jobs.get_mut(job) {
+            count.kept_depth = Some(depth);
         }
     }
 
@@ -270,6 +281,7 @@ impl Notes {
         for (to, from) in self.jobs.iter_mut().zip(&from.jobs) {
             to.operations += from.operations;
             to.bytes += from.bytes;
+            to.kept_depth = to.kept_depth.max(from.kept_depth);
         }
         self.series.merge(&from.series);
         for (status, count) in from.errors {

@@ -174,6 +174,10 @@ pub struct JobResult {
     pub bytes: u64,
     /// The job's part of all operations, 0 to 1.
     pub share: f64,
+    /// The largest number of requests in flight with which the job kept its latency, where it had
+    /// one to keep; 0: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_depth: Option<u32>,
 }
 
 /// The fate of the connections.

@@ -1,8 +1,10 @@
 //! Does a workload make sense? Everything that contradicts itself, or that no engine can do, is
 //! refused here, with the setting that has to change.
 
+mod order;
+
 use super::{
-    DEPTH_MAX, Draw, Layout, Length, Operation, Pattern, Rate, SizeShare, Starts, Workload,
+    DEPTH_MAX, Layout, Length, MinRate, Operation, Pattern, Rate, SizeShare, Starts, Workload,
 };
 use crate::error::BenchError;
 use std::collections::HashSet;
@@ -16,6 +18,8 @@ const SECONDS_MAX: f64 = 604_800.0;
 const DELAY_US_MAX: u64 = 3_600_000_000;
 /// Most different sizes of one kind of request.
 const SIZES_MAX: usize = 64;
+/// Most files that one job creates or removes in a run.
+const MADE_MAX: u64 = 65_536;
 /// Most operations or bytes a second that can be asked for.
 const RATE_MAX: f64 = 1e15;
 /// The unit that `O_DIRECT` wants everything to be a multiple of, in bytes: the sector of most
@@ -85,6 +89,7 @@ impl Workload {
                 ));
             }
         }
+        self.check_made()?;
         if self.operation != Operation::Mix {
             if self.mix.is_empty() {
                 return Ok(());
@@ -98,6 +103,33 @@ impl Workload {
         let sum: u32 = self.mix.iter().map(|share| u32::from(share.percent)).sum();
         if sum != 100 {
             return refuse(format!("the parts of the mix add up to {sum} %, not to 100 %"));
+        }
+        Ok(())
+    }
+
+    /// Loads of files that are only created, or only removed.
+    fn check_made(&self) -> Checked {
+        let most = match self.operation {
+            Operation::Create => MADE_MAX.saturating_mul(u64::from(self.jobs)),
+            Operation::Remove => u64::from(self.files),
+            _ => return Ok(()),
+        };
+        match self.length {
+            Length::Operations(count) if count <= most => {}
+            _ => {
+                return refuse(format!(
+                    "a load that only creates files, or only removes them, ends by a number of \
+                     operations, here at most {most}; create-remove can go on"
+                ));
+            }
+        }
+        if self.operation == Operation::Remove {
+            if self.files < self.jobs {
+                return refuse("jobs that remove files need at least one file each".into());
+            }
+            if self.layout == Layout::Existing {
+                return refuse("only files that were laid out before the load are removed".into());
+            }
         }
         Ok(())
     }
@@ -214,13 +246,8 @@ impl Workload {
         {
             return refuse(format!("an alignment of {align} bytes must be from 1 to {held}"));
         }
-        if let Draw::Zipf { theta } = self.draw
-            && !(theta > 0.0 && theta <= 5.0 && (theta - 1.0).abs() > 1e-6)
-        {
-            return refuse(format!(
-                "theta is {theta}; it must be greater than 0, at most 5, and not 1"
-            ));
-        }
+        self.check_draw()?;
+        self.check_order()?;
         self.check_starts()
     }
 
@@ -274,6 +301,7 @@ impl Workload {
         {
             return refuse("a pause of at most an hour follows at least one request".into());
         }
+        self.check_regulated()?;
         let delays = &self.client_delays_us;
         if delays.iter().any(|delay| *delay > DELAY_US_MAX) {
             return refuse("the round-trip time of clients can be at most one hour".into());
@@ -281,6 +309,44 @@ impl Workload {
         if u32::try_from(delays.len()).map_or(true, |count| count > self.clients) {
             let (count, clients) = (delays.len(), self.clients);
             return refuse(format!("{count} distances for {clients} clients are too many"));
+        }
+        Ok(())
+    }
+
+    fn check_regulated(&self) -> Checked {
+        if let Some(flow) = self.flow {
+            if flow.weight == 0 || flow.sleep_us > DELAY_US_MAX {
+                return refuse(
+                    "the weight of a flow is at least 1, and its sleep at most an hour".into(),
+                );
+            }
+            if self.part.is_some_and(|part| part.of > 1) {
+                return refuse(
+                    "the parts of a flow are kept within one process: use a single worker".into(),
+                );
+            }
+        }
+        if let Some(target) = self.latency_target {
+            let is_percent = target.percent > 0.0 && target.percent <= 100.0;
+            let is_time = (1..=DELAY_US_MAX).contains(&target.window_us);
+            if target.us == 0 || !is_percent || !is_time || self.think.is_some() {
+                return refuse(
+                    "a latency to keep needs a time over 0, a window of at most an hour, a part of \
+                     the requests over 0 and at most 100 %, and no pauses"
+                        .into(),
+                );
+            }
+        }
+        let (MinRate::Operations(min) | MinRate::Bytes(min)) = match self.min_rate {
+            Some(min) => min,
+            None => return Ok(()),
+        };
+        if !(min > 0.0 && min <= RATE_MAX) {
+            return refuse(format!("a minimum of {min} per second; it must be greater than 0"));
+        }
+        let moves = matches!(self.operation, Operation::Data { .. });
+        if matches!(self.min_rate, Some(MinRate::Bytes(_))) && !moves {
+            return refuse("a minimum in bytes needs a load of reads and writes".into());
         }
         Ok(())
     }
@@ -312,6 +378,7 @@ impl Workload {
         if let Starts::Stride { bytes } = self.starts {
             lengths.push(("the stride", bytes));
         }
+        lengths.push(("the skipped length", self.skip_bytes.unsigned_abs()));
         if let Length::Bytes { per_job, .. } = self.length {
             lengths.push(("the length of a job", per_job));
         }
@@ -393,7 +460,11 @@ fn refuse(message: String) -> Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{MixOp, OpShare, Part, Region, Think, VerifyScope};
+    use crate::target::Target;
+    use crate::workload::{
+        Draw, FileOrder, Flow, LatencyTarget, MixOp, OpShare, Part, Positions, Region, Stability,
+        Think, VerifyScope, Visit, Zone,
+    };
 
     fn message(change: impl FnOnce(&mut Workload)) -> String {
         let mut workload = Workload::default();
@@ -431,6 +502,14 @@ mod tests {
         workload.check().unwrap();
     }
 
+    fn zones(requests_percent: u8, size_percent: f64) -> Draw {
+        Draw::Zoned { zones: vec![Zone { requests_percent, size_percent }] }
+    }
+
+    fn sequential() -> Operation {
+        Operation::Data { pattern: Pattern::Sequential, read_percent: 100 }
+    }
+
     type Change = Box<dyn FnOnce(&mut Workload)>;
 
     fn assert_refused(cases: Vec<(&str, Change)>) {
@@ -448,6 +527,37 @@ mod tests {
             ("still open", Box::new(|w| w.rate = share)),
             ("greater than 0", Box::new(|w| w.rate = Rate::Operations(0.0))),
             ("start delay", Box::new(|w| w.start_delay_s = -1.0)),
+            ("at most 65536", Box::new(|w| w.operation = Operation::Create)),
+            (
+                "at least one file each",
+                Box::new(|w| {
+                    w.operation = Operation::Remove;
+                    (w.jobs, w.length) = (2, Length::Operations(1));
+                }),
+            ),
+            (
+                "were laid out",
+                Box::new(|w| {
+                    w.operation = Operation::Remove;
+                    (w.layout, w.length) = (Layout::Existing, Length::Operations(1));
+                }),
+            ),
+            (
+                "a single worker",
+                Box::new(|w| {
+                    w.flow = Some(Flow { group: 0, weight: 1, sleep_us: 0 });
+                    w.part = Some(Part { index: 0, of: 2 });
+                }),
+            ),
+            (
+                "a latency to keep",
+                Box::new(|w| {
+                    let (us, window_us) = (1, 0);
+                    w.latency_target =
+                        Some(LatencyTarget { us, window_us, percent: 99.0, goes_on: false });
+                }),
+            ),
+            ("a minimum of 0", Box::new(|w| w.min_rate = Some(MinRate::Bytes(0.0)))),
             ("2 distances for 1", Box::new(|w| w.client_delays_us = vec![1, 2])),
             ("operation mix", Box::new(move |w| w.mix = vec![twice])),
             ("part 2 of 2 does not exist", Box::new(|w| w.part = Some(Part { index: 2, of: 2 }))),
@@ -484,6 +594,29 @@ mod tests {
             ("sequential jobs", Box::new(|w| w.starts = Starts::Interlocked)),
             ("region of job 0", Box::new(|w| w.region.offset = 1 << 30)),
             ("from 1 to", Box::new(|w| w.align_bytes = Some(0))),
+            ("below 1", Box::new(|w| w.draw = Draw::Pareto { h: 1.0 })),
+            ("0 to 100", Box::new(|w| w.draw = Draw::Normal { deviation_percent: -1.0 })),
+            ("0 zones", Box::new(|w| w.draw = Draw::Zoned { zones: Vec::new() })),
+            ("add up to 60 %", Box::new(|w| w.draw = zones(60, 10.0))),
+            ("more than it has", Box::new(|w| w.draw = zones(100, 101.0))),
+            ("is empty", Box::new(|w| w.draw = zones(100, f64::NAN))),
+            ("each direction", Box::new(|w| w.positions = Positions::ByDirection)),
+            ("can skip bytes", Box::new(|w| w.skip_bytes = 4096)),
+            (
+                "leave the region",
+                Box::new(|w| {
+                    w.operation = sequential();
+                    w.skip_bytes = -(1 << 30);
+                }),
+            ),
+            ("need random order", Box::new(|w| w.visit = Some(Visit { requests: 1, again: true }))),
+            (
+                "files in turn",
+                Box::new(|w| {
+                    w.file_order = FileOrder::InTurn;
+                    w.visit = Some(Visit { requests: 2, again: true });
+                }),
+            ),
             ("2 names for 1 files", Box::new(|w| w.names = vec!["a".into(), "b".into()])),
             ("not a file name", Box::new(|w| w.names = vec!["../a".into()])),
             (
@@ -556,6 +689,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn direct_writes_are_file_sync_over_nfs_alone() {
+        let target = |text: &str| Target::Nfs(crate::target::NfsTarget::parse(text).unwrap());
+        let nfs = target("nfs://127.0.0.1/vol");
+        let path = Target::Path("/mnt".into());
+        let load = |read_percent, direct, stability| Workload {
+            operation: Operation::Data { pattern: Pattern::Random, read_percent },
+            direct,
+            stability,
+            ..Workload::default()
+        };
+        let applied = |load: &Workload, target| load.applied_to(target).stability;
+        let direct = load(50, true, Stability::Unstable);
+        assert_eq!(applied(&direct, &nfs), Stability::FileSync);
+        assert_eq!(applied(&direct, &path), Stability::Unstable);
+        for kept in [load(0, false, Stability::Unstable), load(0, true, Stability::DataSync)] {
+            assert_eq!(kept.applied_to(&nfs), kept);
+        }
+        let reads = load(100, true, Stability::Unstable);
+        assert_eq!(reads.applied_to(&nfs), reads, "a load without writes stays as it is");
     }
 
     #[test]

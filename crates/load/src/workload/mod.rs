@@ -1,68 +1,18 @@
 //! The load to apply: the terms shared by every engine.
 
 mod check;
+mod control;
+mod places;
 
+pub use control::{Flow, LatencyTarget, MinRate};
+pub use places::{Draw, FileOrder, Pattern, Positions, Region, Starts, Visit, Zone};
+
+use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Most requests that one connection keeps in flight.
 pub const DEPTH_MAX: u32 = 4096;
-
-/// The order in which blocks of a file are visited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pattern {
-    /// Every block equally likely each time.
-    Random,
-    /// One after the other, starting over at the end. Where jobs that share a file start, says
-    /// [`Workload::starts`].
-    Sequential,
-    /// A number of a hundred requests at a random place, the others right behind the one before
-    /// them, wherever that was.
-    Mixed {
-        /// 1 to 99.
-        random_percent: u8,
-    },
-}
-
-/// Which blocks come up in random order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Draw {
-    /// Each time every block equally likely (fio's `norandommap`).
-    #[default]
-    Independent,
-    /// Every block of the job's files once, in an order of chance, before any comes again (fio's
-    /// random map). Each pass has an order of its own. With several sizes a block is as long as
-    /// the alignment, or as the smallest size without one.
-    Permuted,
-    /// Few blocks often and many seldom: the k-th most wanted with a weight of k^-theta, the
-    /// wanted ones strewn over the file. They are the same for every job. With several sizes a
-    /// block is what it is for [`Draw::Permuted`].
-    Zipf {
-        /// Over 0, not 1, at most 5.
-        theta: f64,
-    },
-}
-
-/// The start of sequential jobs that share a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Starts {
-    /// Spread evenly over the region.
-    #[default]
-    Apart,
-    /// All at its beginning, each with a cursor of its own.
-    Together,
-    /// All of one file share one cursor: together they visit each block once a pass.
-    Interlocked,
-    /// The k-th job of a file k times so many bytes behind its beginning, going round at the end
-    /// of the region.
-    Stride {
-        /// A multiple of the block size is not needed; offsets keep their alignment to the start.
-        bytes: u64,
-    },
-}
 
 /// The share of requests that have this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,18 +65,6 @@ pub struct Think {
     pub us: u64,
     /// Requests between two pauses; at least 1.
     pub every: u32,
-}
-
-/// The part of each file that is visited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Region {
-    /// The region's offset, in bytes.
-    pub offset: u64,
-    /// The region's length, in bytes; the rest of the file without.
-    pub bytes: Option<u64>,
-    /// The job with number k (of all jobs of the load) begins k times this further on (fio's
-    /// `offset_increment`).
-    pub job_increment: u64,
 }
 
 /// One kind of operation among those of [`Operation::Mix`].
@@ -230,6 +168,11 @@ pub enum Operation {
     Lookup,
     /// CREATE of a new empty file, then REMOVE of it; each counts as one operation.
     CreateRemove,
+    /// CREATE of a new empty file each time. The files stay until the load is over, so that it has
+    /// to end by a count.
+    Create,
+    /// REMOVE of each of the laid-out files of a job, which then ends.
+    Remove,
     /// The mix in [`Workload::mix`].
     Mix,
 }
@@ -375,7 +318,8 @@ pub struct Workload {
     pub target: String,
     /// Worker threads of the engines of NFS and SMB.
     pub threads: u32,
-    /// The path engine opens files with `O_DIRECT`.
+    /// The path engine opens files with `O_DIRECT`. Over NFS, writes are `FILE_SYNC`
+    /// ([`Workload::applied_to`]).
     pub direct: bool,
     /// Start of the pseudo-random sequences; the same seed visits the same blocks.
     pub seed: u64,
@@ -393,8 +337,17 @@ pub struct Workload {
     pub draw: Draw,
     /// The start of sequential jobs that share a file.
     pub starts: Starts,
+    /// The positions of sequential reads and writes in a file.
+    pub positions: Positions,
     /// The part of each file that is visited.
     pub region: Region,
+    /// Bytes between the end of a request in order and the beginning of the next; negative:
+    /// backwards, from the end. Sequential jobs that share a cursor have none.
+    pub skip_bytes: i64,
+    /// Several requests from each random place.
+    pub visit: Option<Visit>,
+    /// The order in which a job visits its files.
+    pub file_order: FileOrder,
     /// The operations of [`Operation::Mix`].
     pub mix: Vec<OpShare>,
     /// The rate at which requests are sent.
@@ -403,6 +356,12 @@ pub struct Workload {
     pub pacing: Pacing,
     /// Pauses of each job.
     pub think: Option<Think>,
+    /// A part of the activity of several loads.
+    pub flow: Option<Flow>,
+    /// A latency to keep by adjusting the requests in flight; the depth is the most of them.
+    pub latency_target: Option<LatencyTarget>,
+    /// A rate under which a job ends.
+    pub min_rate: Option<MinRate>,
     /// Seconds that this load waits when its step starts; its warm-up begins after them.
     pub start_delay_s: f64,
     /// Microseconds of network distance (there and back together) added between clients and
@@ -457,11 +416,18 @@ impl Default for Workload {
             align_bytes: None,
             draw: Draw::Independent,
             starts: Starts::Apart,
+            positions: Positions::Shared,
             region: Region::default(),
+            skip_bytes: 0,
+            visit: None,
+            file_order: FileOrder::ByOperation,
             mix: Vec::new(),
             rate: Rate::Unlimited,
             pacing: Pacing::Even,
             think: None,
+            flow: None,
+            latency_target: None,
+            min_rate: None,
             start_delay_s: 0.0,
             client_delays_us: Vec::new(),
             end_sync: false,
@@ -474,6 +440,21 @@ impl Default for Workload {
 }
 
 impl Workload {
+    /// The load as it is applied to `target`. Over NFS the direct writes of a load that asks for no
+    /// stability are `FILE_SYNC`: Linux sends a write of a file that is open with `O_DIRECT` so
+    /// where it fits into one request, as all requests here do. Over SMB, `O_DIRECT` does not make
+    /// writes durable.
+    #[must_use]
+    pub fn applied_to(&self, target: &Target) -> Self {
+        let direct_writes = self.direct && self.writes() && self.stability == Stability::Unstable;
+        match target {
+            Target::Nfs(_) if direct_writes => {
+                Self { stability: Stability::FileSync, ..self.clone() }
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Blocks in one file.
     #[must_use]
     pub const fn blocks(&self) -> u64 {
@@ -539,7 +520,7 @@ impl Workload {
     /// The files the run needs: metadata operations may run on empty ones.
     pub fn needs_files(&self) -> bool {
         match self.operation {
-            Operation::Null | Operation::CreateRemove => false,
+            Operation::Null | Operation::CreateRemove | Operation::Create => false,
             Operation::Mix => self.mixes(MixOp::needs_files),
             _ => true,
         }
@@ -553,7 +534,8 @@ impl Workload {
 
     /// Bytes that each file needs to hold.
     pub fn size_needed(&self) -> u64 {
-        if self.moves_data() { self.file_bytes } else { 0 }
+        let filled = self.moves_data() || self.operation == Operation::Remove;
+        if filled { self.file_bytes } else { 0 }
     }
 
     /// The largest request of the load, in bytes: what buffers have to hold.
@@ -598,7 +580,8 @@ impl Workload {
     /// Does the load need its files open, where a protocol has opens?
     #[must_use]
     pub fn opens_files(&self) -> bool {
-        self.needs_files() && !matches!(self.operation, Operation::Lookup | Operation::Access)
+        self.needs_files()
+            && !matches!(self.operation, Operation::Lookup | Operation::Access | Operation::Remove)
     }
 
     /// Does any job of this process visit file `number`?

@@ -107,3 +107,28 @@ fn data_of_a_mixture_can_be_verified() {
         assert!(verify.in_passing > 250, "{verify:?}");
     }
 }
+
+#[test]
+fn files_are_created_without_being_removed_and_removed_without_being_created() {
+    let load = |operation, operations| Workload {
+        operation,
+        jobs: 3,
+        files: 30,
+        depth: 2,
+        file_bytes: 5000,
+        layout: Layout::Written { block_bytes: 4096 },
+        length: Length::Operations(operations),
+        ..workload(Pattern::Random, 100, 1)
+    };
+    for site in Site::both() {
+        for (operation, kind, operations) in
+            [(Operation::Create, "create", 200), (Operation::Remove, "remove", 30)]
+        {
+            let result = site.run(&load(operation, operations));
+            let kinds: Vec<_> = result.by_operation.iter().collect();
+            assert_eq!(kinds.len(), 1);
+            assert_eq!((kinds[0].0.as_str(), kinds[0].1.operations), (kind, operations));
+            assert_eq!(site.names(), Vec::<String>::new());
+        }
+    }
+}

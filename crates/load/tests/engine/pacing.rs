@@ -6,6 +6,8 @@ use crate::{READ, Site, workload};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use weir_load::engine::prepare_step;
+use weir_load::workload::{Flow, MinRate};
 use weir_load::{Control, Layout, Length, Pacing, Pattern, Rate, Think, Workload, prepare};
 
 fn load(operations: u64) -> Workload {
@@ -107,4 +109,44 @@ fn an_open_share_of_another_step_is_refused() {
     let rate = Rate::Share { of: "max".into(), percent: 80.0 };
     let error = Workload { rate, ..load(10) }.check().unwrap_err().to_string();
     assert!(error.contains("\"max\" is still open"), "{error}");
+}
+
+#[test]
+fn loads_of_one_flow_keep_their_proportion() {
+    let load = |name: &str, weight| Workload {
+        name: name.to_owned(),
+        names: vec![name.to_owned()],
+        flow: Some(Flow { group: 1, weight, sleep_us: 0 }),
+        depth: 1,
+        length: Length::Operations(u64::from(weight) * 100),
+        ..load(1)
+    };
+    let loads = [load("one", 1), load("four", 4)];
+    for site in Site::both() {
+        let control = Control::new();
+        let mut step =
+            prepare_step(&site.target().into(), &loads, &control, &mut |_, _| {}).unwrap();
+        let record = step.run(std::time::Instant::now(), &control, |_| {}).unwrap();
+        step.finish().unwrap();
+        let results = record.loads.into_iter().map(weir_load::Record::result);
+        let done: Vec<_> = results.map(|result| result.total.operations).collect();
+        assert_eq!(done, [100, 400], "neither waits for ever");
+    }
+}
+
+#[test]
+fn a_load_below_its_minimum_ends_with_a_failure() {
+    let load = Workload {
+        rate: Rate::Operations(20.0),
+        min_rate: Some(MinRate::Operations(1000.0)),
+        depth: 1,
+        ..load(100_000)
+    };
+    for site in Site::both() {
+        let prepared = prepare(&site.target(), &load).unwrap();
+        let result = prepared.run(&Control::new(), |_| {}).unwrap();
+        let errors: Vec<_> = result.errors.iter().collect();
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].0.contains("minimum of 1000 operations/s"), "{errors:?}");
+    }
 }

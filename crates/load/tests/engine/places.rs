@@ -4,6 +4,7 @@ use crate::responder::{Responder, Verdict, count, offset};
 use crate::{COMMIT, READ, Site, WRITE, workload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use weir_load::workload::{FileOrder, Positions, Stability, Visit, Zone};
 use weir_load::{
     Control, Draw, Layout, Length, Operation, Pattern, Region, SizeShare, Starts, Workload, prepare,
 };
@@ -115,6 +116,90 @@ fn a_skewed_load_wants_few_blocks_often() {
     }
     let hottest = counts.values().max().copied().unwrap_or(0);
     assert!(hottest > 300, "{hottest} of 2000 on the block most wanted");
+}
+
+#[test]
+fn bytes_are_left_out_in_both_directions() {
+    // A file of 256 blocks.
+    let load = |skip_bytes, operations| Workload {
+        skip_bytes,
+        depth: 1,
+        length: Length::Operations(operations),
+        ..load(Pattern::Sequential, 100)
+    };
+    let blocks =
+        |load: &Workload| -> Vec<u64> { seen(load).iter().map(|(_, at, _)| at / BLOCK).collect() };
+    assert_eq!(blocks(&load(8192, 88))[84..], [252, 255, 0, 3]);
+    assert_eq!(blocks(&load(-8192, 4)), [254, 253, 252, 251]);
+    for site in Site::both() {
+        assert_eq!(site.run(&load(-8192, 300)).total.operations, 300);
+    }
+}
+
+#[test]
+fn zones_visits_and_files_in_turn_reach_the_server() {
+    let zone = |requests_percent, size_percent| Zone { requests_percent, size_percent };
+    let zones = Workload {
+        draw: Draw::Zoned { zones: vec![zone(90, 25.0), zone(10, 75.0)] },
+        length: Length::Operations(1000),
+        ..load(Pattern::Random, 100)
+    };
+    let first = seen(&zones).iter().filter(|(_, at, _)| *at < 64 * BLOCK).count();
+    assert!((860..940).contains(&first), "{first}");
+    let again = Workload {
+        visit: Some(Visit { requests: 5, again: true }),
+        length: Length::Operations(100),
+        depth: 1,
+        ..load(Pattern::Random, 0)
+    };
+    assert!(seen(&again).chunks(5).all(|five| five.iter().all(|one| *one == five[0])));
+    let turn = Workload {
+        file_order: FileOrder::InTurn,
+        positions: Positions::ByDirection,
+        files: 4,
+        depth: 1,
+        length: Length::Operations(400),
+        ..load(Pattern::Sequential, 50)
+    };
+    let seen = seen(&turn);
+    for direction in [READ, WRITE] {
+        let offsets: Vec<_> =
+            seen.iter().filter(|one| one.0 == direction).map(|one| one.1).collect();
+        let wanted = (0..).map(|visit: u64| visit / 4 * BLOCK);
+        assert!(offsets.iter().copied().eq(wanted.take(offsets.len())), "{offsets:?}");
+    }
+    for site in Site::both() {
+        for load in [&zones, &again, &turn] {
+            site.run(load);
+        }
+    }
+}
+
+#[test]
+fn direct_writes_over_nfs_are_file_sync() {
+    let stabilities = |load: &Workload| {
+        let seen = Arc::new(Mutex::new(BTreeSet::new()));
+        let notes = Arc::clone(&seen);
+        let server = Responder::with_hook(Arc::new(move |procedure, args| {
+            if procedure == WRITE {
+                let at = crate::responder::offset_at(args) + 12;
+                let stable = u32::from_be_bytes(args[at..at + 4].try_into().unwrap());
+                notes.lock().unwrap().insert(stable);
+            }
+            Verdict::Serve
+        }));
+        let prepared = prepare(&server.target(), load).unwrap();
+        let result = prepared.run(&Control::new(), |_| {}).unwrap();
+        assert!(result.is_clean(), "{:?}", result.errors);
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        (seen, result.workload.stability)
+    };
+    let length = Length::Operations(20);
+    let cached = Workload { length, ..load(Pattern::Random, 0) };
+    assert_eq!(stabilities(&cached), (BTreeSet::from([0]), Stability::Unstable));
+    // FILE_SYNC is 2 (RFC 1813 3.3.7), and the results say what was asked for.
+    let direct = Workload { direct: true, ..cached };
+    assert_eq!(stabilities(&direct), (BTreeSet::from([2]), Stability::FileSync));
 }
 
 #[test]

@@ -107,6 +107,7 @@ impl Head<'_> {
             steps: build::sharing_files(steps),
             changes: Vec::new(),
             waiting,
+            target: None,
             text: None,
             hosts: Vec::new(),
         }

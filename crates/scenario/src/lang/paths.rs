@@ -114,8 +114,18 @@ impl<'a> Places<'a> {
         if parts.contains(&"..") {
             return refused("leaves its directory; write the path without ..");
         }
-        if slashed.starts_with("//./") || slashed.starts_with("/dev/") || path.starts_with('#') {
-            return refused("is a device; Weir measures files, so name a file");
+        let device = slashed.starts_with("/dev/");
+        if device && let Some(map) = self.options.maps.iter().find(|map| map.from == slashed) {
+            let name = parts.last().copied().unwrap_or("");
+            let (directory, name) = self.mapped(&map.to, name);
+            let at = Location { target: map.target.clone(), directory };
+            return Ok(self.settle(path, &slashed, &parts, FilePlace { at, name }));
+        }
+        if device || slashed.starts_with("//./") || path.starts_with('#') {
+            return refused(&format!(
+                "is a device; Weir measures files: name a file, or put one in its place with \
+                 --map {path}:=DIRECTORY, and say how large it is to be"
+            ));
         }
         let place = self.find(path, &slashed, &parts);
         if place.name.len() > NAME_BYTES_MAX {
@@ -131,11 +141,21 @@ impl<'a> Places<'a> {
             None => (self.directory.to_owned(), plain(parts.last().copied().unwrap_or(""))),
         };
         let target = mapped.map(|(map, _)| map.target.clone()).unwrap_or_default();
-        let at = |directory: String| Location { target: target.clone(), directory };
-        let mut place = FilePlace { at: at(directory), name };
+        self.settle(path, slashed, parts, FilePlace { at: Location { target, directory }, name })
+    }
+
+    /// The place of `path`: `place`, unless another path has it.
+    fn settle(
+        &mut self,
+        path: &str,
+        slashed: &str,
+        parts: &[&str],
+        mut place: FilePlace,
+    ) -> FilePlace {
         if self.taken.get(&place).is_some_and(|owner| owner != slashed) {
+            let (target, directory) = (place.at.target, self.directory.to_owned());
             let name = plain(&slashed.replace([':'], ""));
-            place = FilePlace { at: at(self.directory.to_owned()), name };
+            place = FilePlace { at: Location { target, directory }, name };
         }
         if self.taken.insert(place.clone(), slashed.to_owned()).is_none() {
             self.note(path, parts, &place);

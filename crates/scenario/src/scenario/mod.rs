@@ -47,6 +47,9 @@ pub struct Scenario {
     pub changes: Vec<String>,
     /// Why it can't be run yet ("SMB …"); it is listed all the same.
     pub waiting: Option<String>,
+    /// The target that the text names (`nfs_url` of fio), for runs without another.
+    #[serde(default)]
+    pub target: Option<String>,
     /// The text it was read from, for engines that read the language themselves.
     pub text: Option<String>,
     /// The hosts that loads name, as far as the text says where they are.

@@ -13,16 +13,19 @@
 //! - **Requests at a time.** Jobs become fewer, in the same proportion in all steps so that these
 //!   can be compared, down to one for each client; what is still too much is taken from the depth.
 //! - **Time.** Of steps that are measured by time.
+//! - **Steps.** One that became the same as a step before is left out, whatever its name and the
+//!   figures published for it.
 
 mod data;
 mod estimate;
 mod load;
+mod repeats;
 #[cfg(test)]
 mod tests;
 
 use super::{Cache, Scenario, Step};
 use weir_core::units::Bytes;
-use weir_load::workload::{Length, Rate, Workload};
+use weir_load::workload::{Length, Workload};
 
 pub use estimate::{PASS_BYTES_PER_S, estimate};
 
@@ -157,7 +160,7 @@ pub fn scale(scenario: &Scenario, scale: &Scale) -> Scenario {
     for (step, before) in scaled.steps.iter_mut().zip(&scenario.steps) {
         follow(step, before);
     }
-    leave_out_repeats(&mut scaled, scenario, &mut changes);
+    repeats::leave_out(&mut scaled, scenario, &mut changes);
     if let Some(facts) = &scale.facts {
         tell_of_caches(&scaled, facts, &mut changes);
     }
@@ -237,46 +240,6 @@ fn follow(step: &mut Step, before: &Step) {
 #[expect(clippy::cast_precision_loss, reason = "at most 65,536 × 4,096")]
 fn same(value: f64, count: u64) -> bool {
     (value - count as f64).abs() < 0.5
-}
-
-/// Leaves out steps of a sweep that became the same as one before.
-fn leave_out_repeats(scaled: &mut Scenario, original: &Scenario, changes: &mut Changes) {
-    let alike = |first: &[Step], one: usize, other: usize| match (first.get(one), first.get(other))
-    {
-        (Some(one), Some(other)) => {
-            one.group == other.group
-                && one.preparation == other.preparation
-                && one.loads.len() == other.loads.len()
-                && one.loads.iter().zip(&other.loads).all(|(one, other)| {
-                    *one == Workload { name: one.name.clone(), ..other.clone() }
-                })
-        }
-        _ => false,
-    };
-    let wanted = |step: &Step| {
-        let of = |load: &Workload| matches!(&load.rate, Rate::Share { of, .. } if *of == step.name);
-        step.axis.is_none()
-            || step.published.is_some()
-            || scaled.steps.iter().any(|other| other.loads.iter().any(of))
-    };
-    let repeats = |number: usize, step: &Step| {
-        !wanted(step)
-            && (0..number).any(|earlier| {
-                alike(&scaled.steps, earlier, number) && !alike(&original.steps, earlier, number)
-            })
-    };
-    let all = scaled.steps.iter().enumerate();
-    let out: Vec<String> =
-        all.filter(|(number, step)| repeats(*number, step)).map(|(_, s)| s.name.clone()).collect();
-    if out.is_empty() {
-        return;
-    }
-    changes.say(format!("left out, for being the same as another now: {}", out.join(", ")));
-    let shared = scaled.steps.last().is_some_and(|step| step.shares_files);
-    scaled.steps.retain(|step| !out.contains(&step.name));
-    if let Some(last) = scaled.steps.last_mut() {
-        last.shares_files = shared;
-    }
 }
 
 /// Can memory hold the data of a test that wants caches excluded?

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use weir_load::error::BenchError;
 use weir_load::workload::{
-    Draw, Length, MixOp, Operation, Pacing, Pattern, Rate, SizeShare, Stability, Starts, Workload,
+    Draw, FileOrder, Length, MinRate, MixOp, Operation, Pacing, Pattern, Positions, Rate,
+    SizeShare, Stability, Starts, Workload, Zone,
 };
 
 /// Most jobs of one step: fio shares their memory in one piece.
@@ -45,7 +46,7 @@ pub(super) fn notes(loads: &[Workload]) -> Vec<String> {
         matches!(
             load.operation,
             Operation::Data { pattern: Pattern::Sequential, read_percent: 1..=99 }
-        )
+        ) && load.positions == Positions::Shared
     };
     if loads.iter().any(sequential_mix) {
         all.push("fio reads and writes at two places of each file in a sequential mix".to_owned());
@@ -112,7 +113,10 @@ fn common(load: &Workload) -> Result<String, BenchError> {
         return Ok(String::new());
     };
     let random = pattern != Pattern::Sequential;
-    put("rw", direction(random, read_percent).to_owned());
+    put("rw", format!("{}{}", direction(random, read_percent), modifier(load)));
+    if load.visit.is_some_and(|visit| visit.again) {
+        put("rw_sequencer", "identical".to_owned());
+    }
     if (1..=99).contains(&read_percent) {
         put("rwmixread", read_percent.to_string());
     }
@@ -129,11 +133,7 @@ fn common(load: &Workload) -> Result<String, BenchError> {
     if let Some(align) = load.align_bytes {
         put("blockalign", align.to_string());
     }
-    match load.draw {
-        Draw::Independent => put("norandommap", "1".to_owned()),
-        Draw::Permuted => {}
-        Draw::Zipf { theta } => put("random_distribution", format!("zipf:{theta}")),
-    }
+    draw(load, &mut put)?;
     put("iodepth", load.depth.to_string());
     put("ioengine", engine(load).to_owned());
     put("direct", u8::from(load.direct).to_string());
@@ -159,9 +159,61 @@ fn common(load: &Workload) -> Result<String, BenchError> {
     if load.warmup().as_secs_f64() > 0.0 {
         put("ramp_time", microseconds(load.warmup_s));
     }
-    put("file_service_type", if random { "random" } else { "sequential" }.to_owned());
+    let order = match load.file_order {
+        FileOrder::InTurn => "roundrobin",
+        FileOrder::ByOperation if random => "random",
+        FileOrder::ByOperation => "sequential",
+    };
+    put("file_service_type", order.to_owned());
+    regulated(load, &mut put);
     rate(load, &mut put)?;
     Ok(lines.concat())
+}
+
+/// The text behind the direction in `rw`.
+fn modifier(load: &Workload) -> String {
+    match (load.skip_bytes, load.visit) {
+        (0, None) => String::new(),
+        (0, Some(visit)) => format!(":{}", visit.requests),
+        (skip, _) => format!(":{skip}"),
+    }
+}
+
+fn draw(load: &Workload, put: &mut impl FnMut(&str, String)) -> Result<(), BenchError> {
+    let distribution = match &load.draw {
+        Draw::Independent => {
+            put("norandommap", "1".to_owned());
+            return Ok(());
+        }
+        Draw::Permuted => return Ok(()),
+        Draw::Zipf { theta } => format!("zipf:{theta}"),
+        Draw::Pareto { h } => format!("pareto:{h}"),
+        Draw::Normal { deviation_percent } => format!("normal:{deviation_percent}"),
+        Draw::Zoned { zones } => {
+            if zones.iter().any(|zone| zone.size_percent.fract() != 0.0) {
+                return Err(refused(&load.name, "knows only zones of whole percents of a file"));
+            }
+            let zone = |zone: &Zone| format!("{}/{}", zone.requests_percent, zone.size_percent);
+            put("norandommap", "1".to_owned());
+            format!("zoned:{}", zones.iter().map(zone).collect::<Vec<_>>().join(":"))
+        }
+    };
+    put("random_distribution", distribution);
+    Ok(())
+}
+
+/// A part of the activity of several loads, and a minimum.
+fn regulated(load: &Workload, put: &mut impl FnMut(&str, String)) {
+    if let Some(flow) = load.flow {
+        put("flow", flow.weight.to_string());
+        put("flow_id", flow.group.to_string());
+        put("flow_sleep", flow.sleep_us.to_string());
+    }
+    match load.min_rate {
+        None => {}
+        Some(MinRate::Bytes(min)) => put("rate_min", format!("{min:.0}")),
+        Some(MinRate::Operations(min)) => put("rate_iops_min", format!("{min:.0}")),
+    }
 }
 
 const fn direction(random: bool, read_percent: u8) -> &'static str {

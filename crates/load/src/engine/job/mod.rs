@@ -1,24 +1,30 @@
 //! A job: one stream of requests, decided one at a time. Nothing here does I/O or asks for the
 //! time: what a job does follows from its workload, its number and the times it is told.
 
+mod draw;
+mod keep;
 mod made;
 mod meta;
 mod order;
 mod pace;
 mod place;
+mod regulate;
 mod request;
 mod size;
 
 pub(super) use made::{Leftovers, Made, created_name, directory_name};
 pub(super) use place::Cursors;
-pub(super) use request::{After, Next, Op, Request};
+pub(super) use regulate::FlowGroup;
+pub(super) use request::{After, Answer, Next, Op, Request};
 
 use crate::verify::{FileLedger, Ledger};
-use crate::workload::{Length, Operation, Pattern, Workload};
+use crate::workload::{Length, Operation, Pattern, Positions, Workload};
+use keep::{Keeper, Then};
 use made::Makings;
 use meta::Mix;
 use pace::{Leave, Pace, Pause};
 use place::{JobOffsets, Spot};
+use regulate::{Floor, Part};
 use request::Follow;
 use size::Sizes;
 use std::sync::Arc;
@@ -36,6 +42,8 @@ pub(super) struct Common {
     pub begin_ns: u64,
     pub ledger: Option<Arc<Ledger>>,
     pub cursors: Cursors,
+    /// The group of the load's [`Flow`](crate::workload::Flow).
+    pub flow: Option<Arc<FlowGroup>>,
     pub leftovers: Leftovers,
 }
 
@@ -45,14 +53,21 @@ pub(super) struct Job {
     operation: Operation,
     rng: Rng,
     place: JobOffsets,
+    /// The places of writes, where these have positions of their own.
+    write_place: Option<JobOffsets>,
     read_sizes: Sizes,
     write_sizes: Sizes,
     block_bytes: u32,
     file_bytes: u64,
     mix: Mix,
     makings: Makings,
+    /// Laid-out files removed.
+    removed: u32,
     pace: Option<Pace>,
     pause: Option<Pause>,
+    part: Option<Part>,
+    floor: Option<Floor>,
+    keeper: Option<Keeper>,
     last_written: u32,
     commit_every: Option<u32>,
     writes_since_commit: u32,
@@ -74,7 +89,9 @@ impl Job {
             (false, true) => [&write_sizes, &write_sizes],
             _ => [&read_sizes, &write_sizes],
         };
-        let place = JobOffsets::new(workload, index, common.cursors.clone(), sizes);
+        let places = || JobOffsets::new(workload, index, common.cursors.clone(), sizes);
+        let place = places();
+        let write_place = (workload.positions == Positions::ByDirection).then(places);
         let left = match workload.length {
             Length::Seconds(_) | Length::Bytes { .. } => u64::MAX,
             Length::Operations(total) => total / jobs + u64::from(u64::from(index) < total % jobs),
@@ -90,14 +107,24 @@ impl Job {
             operation: workload.operation,
             rng: Rng::new(mix(workload.seed ^ mix(u64::from(index)))),
             place,
+            write_place,
             read_sizes,
             write_sizes,
             block_bytes: workload.block_bytes,
             file_bytes: workload.file_bytes,
             mix: Mix::new(&workload.mix),
             makings: Makings::new(index, mix(common.run) << 32, common.leftovers.clone()),
+            removed: 0,
             pace: Pace::new(workload, index, common.begin_ns),
             pause: workload.think.map(Pause::new),
+            part: workload
+                .flow
+                .zip(common.flow.clone())
+                .map(|(flow, group)| Part::new(flow, group, common.begin_ns)),
+            keeper: workload
+                .latency_target
+                .map(|target| Keeper::new(target, workload.depth, common.begin_ns)),
+            floor: workload.min_rate.map(|min| Floor::new(min, common.begin_ns)),
             last_written: index % workload.files,
             commit_every: workload.commit_every,
             writes_since_commit: 0,
@@ -117,7 +144,14 @@ impl Job {
     #[inline]
     pub(super) fn next(&mut self, now_ns: u64) -> Next {
         if self.is_done() {
+            self.leave();
             return Next::Done;
+        }
+        if let Some(until_ns) = self.part.as_mut().and_then(|part| part.held_until(now_ns)) {
+            return Next::Wait(until_ns);
+        }
+        if self.keeper.as_ref().is_some_and(|keeper| !keeper.may_send()) {
+            return Next::Held;
         }
         if let Some(pause) = &mut self.pause {
             match pause.ask(now_ns) {
@@ -134,8 +168,15 @@ impl Job {
                 return Next::Wait(now_ns.saturating_add(CROWDED_NS));
             }
             self.left = 0;
+            self.leave();
             return Next::Done;
         };
+        if let Some(part) = &mut self.part {
+            part.sent();
+        }
+        if let Some(keeper) = &mut self.keeper {
+            keeper.sent();
+        }
         self.left -= 1;
         let due = self.due(&op);
         Next::Op(op, due)
@@ -181,10 +222,42 @@ impl Job {
         }
     }
 
-    /// A slot is free again at `now_ns`. `true` if slots that were held may ask again.
+    /// A slot is free again after this answer. `true` if slots that were held may ask again.
     #[inline]
-    pub(super) fn freed(&mut self, now_ns: u64) -> bool {
-        self.pause.as_mut().is_some_and(|pause| pause.answered(now_ns))
+    pub(super) fn freed(&mut self, answer: &Answer) -> bool {
+        let mut frees = false;
+        if let Some(floor) = &mut self.floor
+            && answer.queued_ns.is_some()
+            && !floor.answered(answer.now_ns, answer.bytes)
+        {
+            self.left = 0;
+        }
+        if let Some(keeper) = &mut self.keeper {
+            if keeper.answered(answer) == Then::End {
+                self.left = 0;
+            }
+            // Slots that are held also have to learn that the job has ended.
+            frees = keeper.may_send() || self.left == 0;
+        }
+        frees | self.pause.as_mut().is_some_and(|pause| pause.answered(answer.now_ns))
+    }
+
+    /// The largest number of requests in flight that kept the latency, where there is one to keep.
+    pub(super) fn kept_depth(&self) -> Option<u32> {
+        self.keeper.as_ref().map(Keeper::kept)
+    }
+
+    /// Why the job has ended before its time, once.
+    #[inline]
+    pub(super) fn complaint(&mut self) -> Option<String> {
+        self.floor.as_mut().and_then(Floor::complaint)
+    }
+
+    /// The job sends nothing more.
+    fn leave(&mut self) {
+        if let Some(part) = &mut self.part {
+            part.leave();
+        }
     }
 
     fn due(&mut self, op: &Op) -> Option<u64> {
@@ -205,6 +278,15 @@ impl Job {
             Operation::Access => Some(Op::alone(Request::Access { file: self.any_file() })),
             Operation::Lookup => Some(Op::alone(Request::Lookup { file: self.any_file() })),
             Operation::Mix => self.mixed(),
+            Operation::Create => {
+                let serial = self.makings.begin(false);
+                Some(Op::alone(Request::Create { serial }))
+            }
+            Operation::Remove => {
+                let file = self.place.nth_file(self.removed)?;
+                self.removed += 1;
+                Some(Op::alone(Request::Unlink { file }))
+            }
             Operation::CreateRemove => {
                 let serial = self.makings.begin(false);
                 Some(Op::then(Request::Create { serial }, Follow::Remove))
@@ -221,7 +303,11 @@ impl Job {
         let sizes = if reads { &self.read_sizes } else { &self.write_sizes };
         let bytes = sizes.draw(&mut self.rng);
         let bytes = bytes.min(u32::try_from(self.left_bytes).unwrap_or(u32::MAX));
-        let spot = self.place.next(pattern, bytes, &mut self.rng)?;
+        let place = match &mut self.write_place {
+            Some(writes) if !reads => writes,
+            _ => &mut self.place,
+        };
+        let spot = place.next(pattern, bytes, &mut self.rng)?;
         let op = if reads { read(spot) } else { self.write(spot)? };
         self.left_bytes -= u64::from(spot.bytes);
         Some(op)

@@ -1,8 +1,8 @@
 //! The places of requests: the files of a job, the region of each, and the order of visits.
 
-use super::order::{Permutation, Zipf};
+use super::draw::{Drawer, Drawn};
 use super::size::Sizes;
-use crate::workload::{Draw, Length, Pattern, Starts, Workload};
+use crate::workload::{FileOrder, Length, Pattern, Starts, Visit, Workload};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weir_core::rng::{Rng, mix};
@@ -32,11 +32,21 @@ impl Cursors {
     }
 }
 
-/// The way to draw random places. A unit is the distance between two of them.
-enum Drawer {
-    Independent,
-    Permuted { order: Permutation, index: u64, units: u64, key: u64 },
-    Zipf { ranks: Zipf, order: Permutation },
+/// The files in turn, and the position of each.
+struct InTurn {
+    /// Files visited until now.
+    turn: u64,
+    /// Positions within the regions of the files.
+    cursors: Vec<u64>,
+}
+
+/// The requests left of a visit of a random place.
+#[derive(Clone, Copy)]
+struct Visiting {
+    visit: Visit,
+    left: u32,
+    /// Position of the next of them.
+    at: u64,
 }
 
 /// The places of one job. The files of the job, or rather their regions, are taken as if they
@@ -49,10 +59,12 @@ pub(super) struct JobOffsets {
     len: u64,
     align: Option<u64>,
     unit: u64,
-    /// Units of one file's region at which the smallest request fits.
-    per_file: u64,
     drawer: Drawer,
     cursor: u64,
+    in_turn: Option<InTurn>,
+    /// Bytes between two requests in order.
+    skip: i64,
+    visiting: Option<Visiting>,
     shared: Cursors,
     /// Shared cursors stop at the end.
     once: bool,
@@ -79,19 +91,11 @@ impl JobOffsets {
         let least = sizes.iter().map(|sizes| sizes.least()).min().unwrap_or(1);
         let align = workload.align_bytes.map(u64::from);
         let unit = align.unwrap_or(u64::from(least)).max(1);
+        // Units of one file's region at which the smallest request fits.
         let per_file = len.saturating_sub(u64::from(least)) / unit + 1;
-        let units = per_file * u64::from(file_count);
         let key = mix(workload.seed ^ mix(u64::from(index)));
-        let drawer = match workload.draw {
-            Draw::Independent => Drawer::Independent,
-            Draw::Permuted => {
-                Drawer::Permuted { order: Permutation::new(units, key), index: 0, units, key }
-            }
-            Draw::Zipf { theta } => Drawer::Zipf {
-                ranks: Zipf::new(units, theta),
-                order: Permutation::new(units, mix(workload.seed)),
-            },
-        };
+        let units = (u64::from(file_count), per_file);
+        let drawer = Drawer::new(&workload.draw, units, key, workload.seed);
         let rank = if files >= jobs { 0 } else { u64::from(index / files) };
         let cursor = match workload.starts {
             Starts::Apart => {
@@ -101,17 +105,26 @@ impl JobOffsets {
             Starts::Together | Starts::Interlocked => 0,
             Starts::Stride { bytes } => rank.wrapping_mul(bytes) % len.max(1),
         };
+        let len = len.max(1);
+        let cursor = if cursor == 0 { pass_begins(len, workload.skip_bytes) } else { cursor };
+        let in_turn = (workload.file_order == FileOrder::InTurn).then(|| InTurn {
+            turn: 0,
+            cursors: vec![cursor; usize::try_from(file_count).unwrap_or(1)],
+        });
+        let visiting = workload.visit.map(|visit| Visiting { visit, left: 0, at: 0 });
         Self {
             first_file: index % files,
             file_stride: jobs,
             file_count,
             begin,
-            len: len.max(1),
+            len,
             align,
             unit,
-            per_file,
             drawer,
             cursor,
+            in_turn,
+            skip: workload.skip_bytes,
+            visiting,
             shared,
             once: matches!(workload.length, Length::Bytes { per_job: 0, .. }),
         }
@@ -138,7 +151,7 @@ impl JobOffsets {
     #[inline]
     pub(super) fn next(&mut self, pattern: Pattern, bytes: u32, rng: &mut Rng) -> Option<Spot> {
         match pattern {
-            Pattern::Random => Some(self.random(bytes, rng)),
+            Pattern::Random => Some(self.visit(bytes, rng)),
             Pattern::Sequential => self.sequential(bytes),
             Pattern::Mixed { random_percent } => {
                 if rng.below(100) >= u64::from(random_percent) {
@@ -168,10 +181,51 @@ impl JobOffsets {
             let at = shared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).ok()?;
             return Some(self.spot(at % len, bytes));
         }
+        if let Some(file) = self.turn() {
+            return Some(self.sequential_of(file, bytes));
+        }
+        if self.skip != 0 {
+            return Some(self.stride(bytes));
+        }
         let mut cursor = self.cursor;
         let spot = self.advance(&mut cursor, bytes);
         self.cursor = cursor;
         Some(spot)
+    }
+
+    /// The next place in order of the file at `file` in the row.
+    fn sequential_of(&mut self, file: u64, bytes: u32) -> Spot {
+        let (len, skip) = (self.len, self.skip);
+        let index = usize::try_from(file).unwrap_or(0);
+        let cursor = self.in_turn.as_ref().and_then(|files| files.cursors.get(index));
+        let within = cursor.copied().unwrap_or(0);
+        let spot = self.spot(file * len + within, bytes);
+        let next = within_pass(within, spot.bytes, len, skip);
+        if let Some(cursor) = self.in_turn.as_mut().and_then(|files| files.cursors.get_mut(index)) {
+            *cursor = next.unwrap_or_else(|| pass_begins(len, skip));
+        }
+        spot
+    }
+
+    /// The next place in order where bytes lie between two.
+    fn stride(&mut self, bytes: u32) -> Spot {
+        let (len, skip) = (self.len, self.skip);
+        let spot = self.spot(self.cursor, bytes);
+        let (file, within) = (self.cursor / len, self.cursor % len);
+        self.cursor = match within_pass(within, spot.bytes, len, skip) {
+            Some(next) => file * len + next,
+            None => (file + 1) % u64::from(self.file_count) * len + pass_begins(len, skip),
+        };
+        spot
+    }
+
+    /// The number of the file whose turn it is, where files are visited in turn.
+    #[inline]
+    fn turn(&mut self) -> Option<u64> {
+        let files = self.in_turn.as_mut()?;
+        let file = files.turn % u64::from(self.file_count.max(1));
+        files.turn += 1;
+        Some(file)
     }
 
     /// The next place in order, with a cursor of the caller's.
@@ -181,40 +235,55 @@ impl JobOffsets {
         spot
     }
 
-    /// A random file, each equally likely.
+    /// The file whose turn it is, or a random one, each equally likely.
     #[inline]
-    pub(super) fn any_file(&self, rng: &mut Rng) -> u32 {
+    pub(super) fn any_file(&mut self, rng: &mut Rng) -> u32 {
         if self.file_count == 1 {
             return self.first_file;
+        }
+        if let Some(file) = self.turn() {
+            return self.file_at(file);
         }
         self.file_at(rng.below(u64::from(self.file_count)))
     }
 
+    /// A random place, or the next of the visit of one.
+    fn visit(&mut self, bytes: u32, rng: &mut Rng) -> Spot {
+        let Some(Visiting { visit, left, at }) = self.visiting else {
+            return self.random(bytes, rng);
+        };
+        let fits = at % self.len + u64::from(bytes) <= self.len;
+        let (position, left) = if left > 0 && fits {
+            (at, left - 1)
+        } else {
+            (self.random_position(u64::from(bytes), rng), visit.requests.saturating_sub(1))
+        };
+        // Behind the last block of a file another visit begins.
+        let next = if visit.again { position } else { position + u64::from(bytes) };
+        let is_over = next / self.len != position / self.len;
+        let left = if is_over { 0 } else { left };
+        self.visiting = Some(Visiting { visit, left, at: next });
+        self.spot(position, bytes)
+    }
+
     fn random_position(&mut self, bytes: u64, rng: &mut Rng) -> u64 {
-        let per_file = self.per_file;
-        let unit = match &mut self.drawer {
-            Drawer::Independent => {
+        let file = self.turn();
+        let (file, unit) = match self.drawer.next(file, rng) {
+            Drawn::Unit(file, unit) => (file, unit),
+            Drawn::Any => {
                 let align = self.align.unwrap_or(bytes).max(1);
                 let places = self.len.saturating_sub(bytes) / align + 1;
-                let file = match self.file_count {
-                    1 => 0,
-                    count => rng.below(u64::from(count)),
+                let file = match (file, self.file_count) {
+                    (Some(file), _) => file,
+                    (None, 1) => 0,
+                    (None, count) => rng.below(u64::from(count)),
                 };
                 return file * self.len + rng.below(places) * align;
             }
-            Drawer::Permuted { order, index, units, key } => {
-                if *index > 0 && (*index).is_multiple_of(*units) {
-                    *order = Permutation::new(*units, mix(*key ^ mix(*index)));
-                }
-                let unit = order.at(*index % *units);
-                *index += 1;
-                unit
-            }
-            Drawer::Zipf { ranks, order } => order.at(ranks.draw(rng)),
         };
         // The last units of a region have no room for the longest requests: these move forward.
         let last = self.len.saturating_sub(bytes) / self.unit;
-        unit / per_file * self.len + (unit % per_file).min(last) * self.unit
+        file * self.len + unit.min(last) * self.unit
     }
 
     fn spot(&self, position: u64, bytes: u32) -> Spot {
@@ -234,16 +303,36 @@ impl JobOffsets {
         (0..count).map(move |step| first + (begin + step) % count.max(1) * stride)
     }
 
+    /// The job's file of this number, from 0.
+    pub(super) const fn nth_file(&self, number: u32) -> Option<u32> {
+        if number < self.file_count {
+            Some(self.first_file + number * self.file_stride)
+        } else {
+            None
+        }
+    }
+
     fn file_at(&self, position: u64) -> u32 {
         let position = u32::try_from(position).unwrap_or(0) % self.file_count.max(1);
         self.first_file + position * self.file_stride
     }
 }
 
+/// The position, in a region of `len` bytes, at which a pass in order begins.
+fn pass_begins(len: u64, skip: i64) -> u64 {
+    if skip < 0 { len.saturating_sub(skip.unsigned_abs()) } else { 0 }
+}
+
+/// The position after a request of `bytes` at `within`; `None` if the pass is over.
+fn within_pass(within: u64, bytes: u32, len: u64, skip: i64) -> Option<u64> {
+    let next = within.checked_add(u64::from(bytes))?.checked_add_signed(skip)?;
+    (next < len).then_some(next)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Region;
+    use crate::workload::{Draw, Region};
     use std::collections::{BTreeMap, BTreeSet};
 
     const BLOCK: u64 = 4096;
@@ -339,6 +428,60 @@ mod tests {
         assert_ne!(first, second);
     }
 
+    // The offsets are those of fio 3.33 with bs=4k on files of 16 blocks, where fio's first request
+    // backwards, at the beginning of the file, is left out.
+    #[test]
+    fn bytes_are_skipped_forwards_and_backwards_as_by_fio() {
+        let of = |skip_bytes, files| {
+            let workload = Workload { file_bytes: 16 * BLOCK, skip_bytes, files, ..workload() };
+            visits(&mut place(&workload, 0), Pattern::Sequential, 16)
+        };
+        let forwards: Vec<_> = of(8192, 1).into_iter().map(|(_, block)| block).collect();
+        assert_eq!(forwards, [0, 3, 6, 9, 12, 15, 0, 3, 6, 9, 12, 15, 0, 3, 6, 9]);
+        let backwards: Vec<_> = of(-8192, 1).into_iter().map(|(_, block)| block).collect();
+        assert_eq!(backwards, [14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 14]);
+        let two = of(5 * 4096, 2);
+        assert_eq!(two[..7], [(0, 0), (0, 6), (0, 12), (1, 0), (1, 6), (1, 12), (0, 0)]);
+    }
+
+    #[test]
+    fn a_random_place_is_visited_as_often_as_wanted() {
+        let of = |requests, again| {
+            let visit = Some(Visit { requests, again });
+            let workload = Workload { file_bytes: 64 * BLOCK, visit, ..workload() };
+            visits(&mut place(&workload, 0), Pattern::Random, 300)
+        };
+        for three in of(3, true).chunks(3) {
+            assert!(three.iter().all(|visit| *visit == three[0]), "{three:?}");
+        }
+        let onward = of(4, false);
+        let follows = onward.windows(2).filter(|pair| pair[1].1 == pair[0].1 + 1).count();
+        assert!((200..=240).contains(&follows), "{follows}");
+        assert!(onward.iter().all(|(_, block)| *block < 64));
+    }
+
+    #[test]
+    fn files_in_turn_have_positions_of_their_own() {
+        let file_order = FileOrder::InTurn;
+        let workload = Workload { files: 3, file_order, ..workload() };
+        let seen = visits(&mut place(&workload, 0), Pattern::Sequential, 27);
+        let wanted: Vec<_> = (0..27).map(|n| (n % 3, u64::from(n / 3) % 8)).collect();
+        assert_eq!(seen, wanted);
+        let back = Workload { skip_bytes: -8192, ..workload.clone() };
+        let seen = visits(&mut place(&back, 0), Pattern::Sequential, 6);
+        assert_eq!(seen, [(0, 6), (1, 6), (2, 6), (0, 5), (1, 5), (2, 5)]);
+        for draw in [Draw::Independent, Draw::Permuted, Draw::Zipf { theta: 0.9 }] {
+            let workload = Workload { draw, ..workload.clone() };
+            let seen = visits(&mut place(&workload, 0), Pattern::Random, 30);
+            let files: Vec<_> = seen.iter().map(|(file, _)| *file).collect();
+            assert_eq!(files, (0..30).map(|n| n % 3).collect::<Vec<_>>());
+        }
+        let mut place = place(&workload, 0);
+        let mut rng = Rng::new(1);
+        let files: Vec<_> = (0..4).map(|_| place.any_file(&mut rng)).collect();
+        assert_eq!(files, [0, 1, 2, 0]);
+    }
+
     #[test]
     fn the_wanted_blocks_are_the_same_for_every_job() {
         let draw = Draw::Zipf { theta: 1.5 };
@@ -396,7 +539,7 @@ mod tests {
                 let workload = Workload {
                     file_bytes: 1 << 20,
                     region,
-                    draw,
+                    draw: draw.clone(),
                     align_bytes,
                     read_sizes: vec![
                         crate::workload::SizeShare { bytes: 4096, percent: 50 },

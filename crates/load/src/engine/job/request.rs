@@ -45,6 +45,10 @@ pub(crate) enum Request {
     Remove {
         serial: u64,
     },
+    /// REMOVE of a laid-out file.
+    Unlink {
+        file: u32,
+    },
     Mkdir {
         serial: u64,
     },
@@ -66,7 +70,7 @@ impl Request {
             Self::Lookup { .. } => OpKind::Lookup,
             Self::Setattr { .. } => OpKind::Setattr,
             Self::Create { .. } => OpKind::Create,
-            Self::Remove { .. } => OpKind::Remove,
+            Self::Remove { .. } | Self::Unlink { .. } => OpKind::Remove,
             Self::Mkdir { .. } => OpKind::Mkdir,
             Self::Rmdir { .. } => OpKind::Rmdir,
         }
@@ -127,6 +131,7 @@ impl Op {
                 | Request::Getattr { .. }
                 | Request::Access { .. }
                 | Request::Lookup { .. }
+                | Request::Unlink { .. }
         );
         plain && matches!(self.follow, Follow::Nothing)
     }
@@ -164,4 +169,15 @@ pub(crate) enum After {
     Then(Op, Option<u64>),
     /// The operation is complete.
     Whole,
+}
+
+/// An answer to an operation, as far as it regulates what a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// The time of the answer, in nanoseconds since the start of the step.
+    pub now_ns: u64,
+    /// The time at which the operation was due; `None` if it failed.
+    pub queued_ns: Option<u64>,
+    /// Payload bytes that it moved.
+    pub bytes: u64,
 }

@@ -18,6 +18,11 @@ fn job(workload: &Workload, index: u32) -> Job {
     Job::new(workload, index, &Common::default())
 }
 
+/// An answer to a request that was due at once.
+fn answer(now_ns: u64) -> Answer {
+    Answer { now_ns, queued_ns: Some(now_ns), bytes: 4096 }
+}
+
 /// The next operation at once; `None` at the end.
 fn next(job: &mut Job) -> Option<Op> {
     match job.next(0) {
@@ -156,7 +161,7 @@ fn a_job_that_pauses_says_when_to_come_back() {
     let mut job = job(&load, 0);
     assert!(matches!(job.next(0), Next::Op(..)));
     assert_eq!(job.next(0), Next::Held);
-    assert!(job.freed(100));
+    assert!(job.freed(&answer(100)));
     assert_eq!(job.next(100), Next::Wait(7100));
     assert!(matches!(job.next(7100), Next::Op(..)));
 }
@@ -268,6 +273,111 @@ fn sequential_reads_and_writes_of_a_mixture_each_have_their_place() {
         }
     }
     assert!(reads > 5 && writes > 5);
+}
+
+#[test]
+fn reads_and_writes_in_order_have_positions_of_their_own_where_wanted() {
+    let positions = Positions::ByDirection;
+    let load = Workload { positions, file_bytes: 1 << 20, ..workload(Pattern::Sequential, 50) };
+    let (mut reads, mut writes) = (0, 0);
+    for request in requests(&mut job(&load, 0), 100) {
+        let (next, offset) = match request {
+            Request::Read { offset, .. } => (&mut reads, offset),
+            Request::Write { offset, .. } => (&mut writes, offset),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(offset, *next * 4096);
+        *next += 1;
+    }
+    assert!(reads > 30 && writes > 30);
+}
+
+#[test]
+fn files_are_only_created_or_only_removed() {
+    let length = Length::Operations(10);
+    let load = Workload { operation: Operation::Create, length, ..Workload::default() };
+    let common = Common { run: 5, ..Common::default() };
+    let mut one = Job::new(&load, 0, &common);
+    let (counts, _) = carry_out(&mut one, 20);
+    assert_eq!(counts, BTreeMap::from([("create", 10)]));
+    drop(one);
+    assert_eq!(common.leftovers.take().len(), 10, "they are left to the clean-up");
+    let load = Workload { operation: Operation::Remove, files: 7, jobs: 2, ..load };
+    let removed = |index| {
+        let seen = requests(&mut job(&load, index), 20);
+        let file = |request: &Request| match request {
+            Request::Unlink { file } => *file,
+            other => panic!("{other:?}"),
+        };
+        seen.iter().map(file).collect::<Vec<_>>()
+    };
+    assert_eq!((removed(0), removed(1)), (vec![0, 2, 4, 6], vec![1, 3, 5]));
+}
+
+#[test]
+fn a_job_below_its_minimum_ends_and_says_so() {
+    let min_rate = Some(crate::workload::MinRate::Operations(10.0));
+    let mut job = job(&Workload { min_rate, ..workload(Pattern::Random, 100) }, 0);
+    for second in 0..4_u64 {
+        assert!(matches!(job.next(second * 1_000_000_000), Next::Op(..)));
+        job.freed(&answer(second * 1_000_000_000));
+    }
+    assert_eq!(job.next(3_500_000_000), Next::Done);
+    assert!(job.complaint().is_some_and(|why| why.contains("minimum of 10 operations/s")));
+}
+
+#[test]
+fn a_job_that_keeps_a_latency_holds_its_requests_back_and_ends_when_it_has_found_the_depth() {
+    let target = crate::workload::LatencyTarget {
+        us: 1000,
+        window_us: 1000,
+        percent: 100.0,
+        goes_on: false,
+    };
+    let load =
+        Workload { latency_target: Some(target), depth: 4, ..workload(Pattern::Random, 100) };
+    let mut job = job(&load, 0);
+    let (mut now_ns, mut most) = (0, 0);
+    while !job.is_done() {
+        let mut sent = 0;
+        while matches!(job.next(now_ns), Next::Op(..)) {
+            sent += 1;
+        }
+        assert_eq!(job.next(now_ns), Next::Held);
+        assert!(sent > 0);
+        most = most.max(sent);
+        // Three requests at a time keep the latency, four do not.
+        let queued_ns = Some(now_ns);
+        now_ns += if sent > 3 { 1_100_000 } else { 1_000_000 };
+        for _ in 0..sent {
+            job.freed(&Answer { now_ns, queued_ns, bytes: 4096 });
+        }
+    }
+    assert_eq!((most, job.kept_depth()), (4, Some(3)));
+    assert_eq!(job.next(now_ns), Next::Done);
+}
+
+#[test]
+fn jobs_of_one_flow_wait_for_each_other() {
+    let load = |weight| Workload {
+        flow: Some(crate::workload::Flow { group: 0, weight, sleep_us: 0 }),
+        ..workload(Pattern::Random, 100)
+    };
+    let common = Common { flow: Some(Arc::default()), ..Common::default() };
+    let (mut two, mut one) = (Job::new(&load(2), 0, &common), Job::new(&load(1), 0, &common));
+    let mut sent = [0; 2];
+    for _ in 0..300 {
+        for (job, sent) in [&mut two, &mut one].into_iter().zip(&mut sent) {
+            match job.next(5) {
+                Next::Op(..) => *sent += 1,
+                Next::Wait(at) => assert!(at > 5),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!((290..=300).contains(&sent[0]) && sent[0] <= 2 * sent[1] + 2, "{sent:?}");
+    drop(one);
+    assert!((0..100).all(|_| matches!(two.next(5), Next::Op(..))), "nobody is waited for");
 }
 
 /// A common of `files` files of `blocks` blocks, laid out.

@@ -9,7 +9,7 @@ use super::inbox::MARK_BYTES;
 use super::timers::{SlotId, Timers};
 use super::{Channel, Fault, Outcome};
 use crate::control::Control;
-use crate::engine::job::{After, Job, Next, Op, Request};
+use crate::engine::job::{After, Answer, Job, Next, Op, Request};
 use crate::engine::schedule::Schedule;
 use crate::engine::usage::{Usage, UsageMeter};
 use crate::engine::{Plan, WorkerOutcome};
@@ -220,12 +220,12 @@ impl Loop<'_> {
             Outcome::Absent(status) => {
                 self.recorder.fail(status);
                 job.failed(&work.op, true);
-                return self.free(conn, place, index, now_ns);
+                return self.free(conn, place, index, &failed(now_ns));
             }
             Outcome::Failed(status) => {
                 self.recorder.fail(&status);
                 job.failed(&work.op, false);
-                return self.free(conn, place, index, now_ns);
+                return self.free(conn, place, index, &failed(now_ns));
             }
         };
         let moved = work.moved + bytes;
@@ -241,7 +241,8 @@ impl Loop<'_> {
             let work = fresh(op, due.unwrap_or(now_ns));
             return self.go_on(conn, place, index, work, now_ns);
         }
-        self.free(conn, place, index, now_ns);
+        let answer = Answer { now_ns, queued_ns: Some(work.queued_ns), bytes: moved };
+        self.free(conn, place, index, &answer);
     }
 
     /// Sends what follows in the same slot, unless the load is over.
@@ -261,14 +262,26 @@ impl Loop<'_> {
         }
     }
 
-    /// A slot has done what it had to do.
+    /// A slot of the job at this index has done what it had to do.
     #[inline]
-    fn free(&mut self, conn: &mut Conn<impl Channel>, place: SlotId, job: usize, now_ns: u64) {
-        if self.jobs.get_mut(job).is_some_and(|job| job.freed(now_ns))
-            && let Some(parked) = self.parked.get_mut(job)
-        {
-            for place in parked.drain(..) {
-                self.timers.set(now_ns, place);
+    fn free(
+        &mut self,
+        conn: &mut Conn<impl Channel>,
+        place: SlotId,
+        index: usize,
+        answer: &Answer,
+    ) {
+        let now_ns = answer.now_ns;
+        if let Some(job) = self.jobs.get_mut(index) {
+            if job.freed(answer)
+                && let Some(parked) = self.parked.get_mut(index)
+            {
+                for place in parked.drain(..) {
+                    self.timers.set(now_ns, place);
+                }
+            }
+            if let Some(why) = job.complaint() {
+                self.recorder.fail(&why);
             }
         }
         self.send_next(conn, place, now_ns);
@@ -423,7 +436,13 @@ impl Loop<'_> {
         self.fault.get_or_insert((fault, conn.address));
     }
 
-    fn finish(self, local: Option<Errno>) -> WorkerOutcome {
+    fn finish(mut self, local: Option<Errno>) -> WorkerOutcome {
+        for job in &self.jobs {
+            if let Some(depth) = job.kept_depth() {
+                let number = usize::try_from(job.index()).unwrap_or(usize::MAX);
+                self.recorder.keep(number, depth);
+            }
+        }
         let now_ns = self.schedule.now_ns().min(self.schedule.stop_ns);
         let ended =
             self.ended.unwrap_or_else(|| Ended { at_ns: now_ns, usage: self.meter.finish(now_ns) });
@@ -446,6 +465,11 @@ impl Loop<'_> {
             fault: fault.or(local),
         }
     }
+}
+
+/// The answer to an operation that failed.
+const fn failed(now_ns: u64) -> Answer {
+    Answer { now_ns, queued_ns: None, bytes: 0 }
 }
 
 /// An operation that has just been decided.

@@ -119,6 +119,7 @@ impl Encoder {
             | Request::Setattr { .. }
             | Request::Create { .. }
             | Request::Remove { .. }
+            | Request::Unlink { .. }
             | Request::Mkdir { .. }
             | Request::Rmdir { .. } => self.names(out, xid, job, request),
         }
@@ -128,9 +129,12 @@ impl Encoder {
     fn names(&self, out: &mut Outbox, xid: u32, job: u32, request: &Request) {
         let Self { caller, handles, plan, turn, .. } = self;
         match *request {
+            Request::Unlink { file } => {
+                let args = RemoveArgs { object: handles.entry(name_of(plan, file)) };
+                out.head(|out| caller.call(out, xid, &args));
+            }
             Request::Lookup { file } => {
-                let index = usize::try_from(file).unwrap_or(usize::MAX);
-                let name = plan.files.get(index).map_or(&[][..], |spec| spec.name.as_bytes());
+                let name = name_of(plan, file);
                 let args = LookupArgs { what: handles.entry(name) };
                 out.head(|out| caller.call(out, xid, &args));
             }
@@ -213,6 +217,12 @@ impl Encoder {
         };
         out.head(|out| self.caller.write_head(out, xid, &head));
     }
+}
+
+/// The name of a laid-out file.
+fn name_of(plan: &Plan, file: u32) -> &[u8] {
+    let spec = usize::try_from(file).ok().and_then(|index| plan.files.get(index));
+    spec.map_or(&[][..], |spec| spec.name.as_bytes())
 }
 
 /// Does the request write something that is to differ from the last time?

@@ -1,7 +1,7 @@
 //! A job that several threads work for, and how they wait for their turn.
 
 use crate::control::Control;
-use crate::engine::job::{Job, Next, Op};
+use crate::engine::job::{Answer, Job, Next, Op};
 use crate::engine::schedule::Schedule;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -61,11 +61,14 @@ impl Shared {
         }
     }
 
-    /// One operation and all that belongs to it is done at `now_ns`.
-    pub(super) fn freed(&self, now_ns: u64) {
-        if self.job().freed(now_ns) {
+    /// One operation and all that belongs to it is answered. Says why the job ends, if it does so
+    /// before its time.
+    pub(super) fn freed(&self, answer: &Answer) -> Option<String> {
+        let mut job = self.job();
+        if job.freed(answer) {
             self.bell.notify_all();
         }
+        job.complaint()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::buffer::AlignedBuffer;
 use super::turn::{Shared, is_over, sleep_until};
 use crate::control::Control;
-use crate::engine::job::{After, Op, Request, created_name, directory_name};
+use crate::engine::job::{After, Answer, Op, Request, created_name, directory_name};
 use crate::engine::schedule::{Schedule, nanos};
 use crate::engine::usage::UsageMeter;
 use crate::engine::{Plan, WorkerOutcome};
@@ -86,19 +86,29 @@ impl PathWorker {
                 .map(|ledger| (ledger, Checker::new(&plan.payload, ledger, plan.run, 0))),
             delay_ns: self.delay_ns(),
         };
-        let pauses = plan.workload.think.is_some();
+        let workload = &plan.workload;
+        let regulated = workload.think.is_some()
+            || workload.min_rate.is_some()
+            || workload.latency_target.is_some();
         loop {
             let now_ns = schedule.now_ns();
             run.meter.tick(now_ns);
             run.recorder.tick(now_ns);
             let Some((op, queued_ns)) = self.job.next(&schedule, control) else { break };
-            self.carry_out(op, queued_ns, &mut run);
-            if pauses {
-                self.job.freed(schedule.now_ns());
+            let (queued_ns, bytes) = match self.carry_out(op, queued_ns, &mut run) {
+                Some((queued_ns, bytes)) => (Some(queued_ns), bytes),
+                None => (None, 0),
+            };
+            let answer = Answer { now_ns: schedule.now_ns(), queued_ns, bytes };
+            if regulated && let Some(why) = self.job.freed(&answer) {
+                run.recorder.fail(&why);
             }
         }
         let ended_ns = schedule.now_ns().min(schedule.stop_ns);
         let stopped = control.stopped() && !self.job.job().is_done();
+        if let Some(depth) = self.job.job().kept_depth() {
+            run.recorder.keep(usize::try_from(self.index).unwrap_or(usize::MAX), depth);
+        }
         run.recorder.close(ended_ns);
         let mut usage = run.meter.finish(ended_ns);
         // The time that the thread does not compute it waits.
@@ -124,14 +134,20 @@ impl PathWorker {
         place.and_then(|place| delays.get(place)).map_or(0, |us| us.saturating_mul(1000))
     }
 
-    /// An operation and everything that belongs to it, request after request.
-    fn carry_out(&mut self, first: Op, mut queued_ns: u64, run: &mut Run<'_>) {
+    /// An operation and everything that belongs to it, request after request. When the last that
+    /// is complete was due, and its bytes; `None` if one failed or was dropped.
+    fn carry_out(
+        &mut self,
+        first: Op,
+        mut queued_ns: u64,
+        run: &mut Run<'_>,
+    ) -> Option<(u64, u64)> {
         let job_number = usize::try_from(self.index).unwrap_or(usize::MAX);
         let (mut op, mut moved) = (first, 0);
         loop {
             let away = run.schedule.now_ns().saturating_add(run.delay_ns);
             if run.delay_ns > 0 && !sleep_until(away, &run.schedule, run.control) {
-                return self.job.job().dropped(&op);
+                return self.drop_op(&op);
             }
             let outcome = self.perform(&op.request, run);
             let done_ns = run.schedule.now_ns();
@@ -140,7 +156,8 @@ impl PathWorker {
                 Err(error) => {
                     run.recorder.fail(&words(&error, self.plan.workload.direct));
                     let absent = error.kind() == io::ErrorKind::NotFound;
-                    return self.job.job().failed(&op, absent);
+                    self.job.job().failed(&op, absent);
+                    return None;
                 }
             }
             let after = if op.leaves_no_trace() { After::Whole } else { self.job.job().after(&op) };
@@ -148,23 +165,27 @@ impl PathWorker {
             if !matches!(after, After::Part(_)) {
                 let span = Span { queued_ns, done_ns };
                 run.recorder.complete(op.kind, job_number, span, moved);
-                moved = 0;
             }
             op = match after {
-                After::Whole => return,
-                After::Part(next) | After::Then(next, _) if over => {
-                    return self.job.job().dropped(&next);
-                }
+                After::Whole => return Some((queued_ns, moved)),
+                After::Part(next) | After::Then(next, _) if over => return self.drop_op(&next),
                 After::Part(next) => next,
                 After::Then(next, due) => {
+                    moved = 0;
                     queued_ns = due.unwrap_or(done_ns);
                     if !sleep_until(queued_ns, &run.schedule, run.control) {
-                        return self.job.job().dropped(&next);
+                        return self.drop_op(&next);
                     }
                     next
                 }
             };
         }
+    }
+
+    /// `op` is not sent any more.
+    fn drop_op(&self, op: &Op) -> Option<(u64, u64)> {
+        self.job.job().dropped(op);
+        None
     }
 
     fn perform(&mut self, request: &Request, run: &mut Run<'_>) -> io::Result<u64> {
@@ -198,6 +219,7 @@ impl PathWorker {
             Request::Remove { serial } => {
                 std::fs::remove_file(self.created_path(serial)).map(|()| 0)
             }
+            Request::Unlink { file } => std::fs::remove_file(self.files.path(file)?).map(|()| 0),
             Request::Mkdir { serial } => {
                 std::fs::create_dir(self.directory_path(serial)).map(|()| 0)
             }

@@ -180,6 +180,7 @@ impl SmbChannel {
             | Asked::Lookup { .. }
             | Asked::Create { .. }
             | Asked::Remove { .. }
+            | Asked::Unlink { .. }
             | Asked::Mkdir { .. }
             | Asked::Rmdir { .. } => self.names(out, (token, job), request),
         }
@@ -202,6 +203,7 @@ impl SmbChannel {
             Asked::Lookup { file: number } => requests::look_up(names.of(file(number))),
             Asked::Create { serial } => requests::create(names.created(job, serial)),
             Asked::Remove { serial } => requests::remove(names.created(job, serial), false),
+            Asked::Unlink { file: number } => requests::remove(names.of(file(number)), false),
             Asked::Mkdir { serial } => requests::make_directory(names.directory(job, serial)),
             Asked::Rmdir { serial } => requests::remove(names.directory(job, serial), true),
             _ => return Ok(None),

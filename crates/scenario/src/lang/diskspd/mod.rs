@@ -57,10 +57,14 @@ fn build(
         loads.push(load);
     }
     if settings.write_percent > 0 && settings.write_through != Some(true) {
-        changes.push(
-            "writes are unstable, and no COMMIT is sent: say -Sw or -Sh for durable ones"
-                .to_owned(),
-        );
+        let direct = if settings.direct == Some(true) {
+            ", except over NFS, where direct writes are FILE_SYNC"
+        } else {
+            ""
+        };
+        changes.push(format!(
+            "writes are unstable, and no COMMIT is sent{direct}: say -Sw or -Sh for durable ones"
+        ));
     }
     changes.extend(settings.changes);
     let step = Step { name: name.to_owned(), loads, ..Step::default() };
@@ -74,6 +78,7 @@ fn build(
         steps: vec![step],
         changes,
         waiting: None,
+        target: None,
         text: Some(text.to_owned()),
         hosts: Vec::new(),
     })

@@ -50,7 +50,7 @@ fn the_published_command_drives_what_it_says() {
     assert!(load.direct);
     assert_eq!(load.stability, Stability::FileSync);
     assert_eq!(
-        (load.draw, load.rate.clone(), load.think),
+        (load.draw.clone(), load.rate.clone(), load.think),
         (Default::default(), Rate::Unlimited, None)
     );
     assert_eq!(load.directory, "data");

@@ -42,17 +42,31 @@ pub(super) struct Bag {
     /// The place at which the job begins.
     pub at: At,
     sets: BTreeMap<&'static str, Set>,
+    /// The first option that is not known, or whose value cannot be told, as an error.
+    unknown: Option<LangError>,
 }
 
 impl Bag {
     /// A section of this name without options.
     pub(super) fn new(section: &str, at: At) -> Self {
-        Self { section: section.to_owned(), at, sets: BTreeMap::new() }
+        Self { section: section.to_owned(), at, sets: BTreeMap::new(), unknown: None }
     }
 
     /// The options for another section.
     pub(super) fn inherited(&self, section: &str, at: At) -> Self {
-        Self { section: section.to_owned(), at, sets: self.sets.clone() }
+        let (sets, unknown) = (self.sets.clone(), self.unknown.clone());
+        Self { section: section.to_owned(), at, sets, unknown }
+    }
+
+    /// Are all options known, and the variables in their values? One that is not may belong to an
+    /// engine that is refused, which is the better reason.
+    pub(super) fn known(&self) -> Result<(), LangError> {
+        self.unknown.clone().map_or(Ok(()), Err)
+    }
+
+    /// Takes in an error that is told unless there is a better reason.
+    pub(super) fn put_off(&mut self, error: LangError) {
+        self.unknown.get_or_insert(error);
     }
 
     /// Takes in one option. An option that was there before is replaced.
@@ -67,7 +81,8 @@ impl Bag {
             let hint =
                 nearest(name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
             let message = format!("is not an option of a fio job that is known here{hint}");
-            return Err(at.error(&format!("{name} in [{}]", self.section), message));
+            self.put_off(at.error(&format!("{name} in [{}]", self.section), message));
+            return Ok(());
         };
         let alone = value.as_deref().is_none_or(|value| value.trim().is_empty());
         if alone && known.kind == super::known::OptionKind::Value {

@@ -79,7 +79,7 @@ const MEMORY: &str = "buffers are the generator's own";
 const HONEST: &str = "data is always of chance, so that nothing can compress or deduplicate it";
 const ONE_VERIFY: &str =
     "Weir has its own verification, of every block by address, generation and checksum";
-const SEARCH: &str = "let the suite search for the rate under a latency";
+const PRIORITY: &str = "requests carry no priorities over NFS and SMB";
 const ENGINE: &str = "it is a detail of fio's engine";
 const ERRORS: &str = "failed requests are counted and the load goes on";
 
@@ -92,7 +92,14 @@ pub(crate) const JOB: &[Known] = &[
     drives("filename_format", "pattern for generated file names"),
     drives("nrfiles", "files of each clone"),
     drives("numjobs", "jobs of the load"),
-    row("rw", &["readwrite"], Value, Drives("order of the blocks, reads or writes or both")),
+    row(
+        "rw",
+        &["readwrite"],
+        Value,
+        Drives(
+            "order of the blocks, reads or writes or both; read:8k leaves 8k out after each request, read:-8k goes backwards, randread:8 sends 8 requests from each place",
+        ),
+    ),
     drives("rwmixread", "percentage of reads"),
     drives("rwmixwrite", "percentage of writes"),
     row("bs", &["blocksize"], Value, Drives("block size, for reads and for writes")),
@@ -119,8 +126,19 @@ pub(crate) const JOB: &[Known] = &[
     drives("number_ios", "requests that a job sends"),
     drives("loops", "number of times that a job transfers its bytes"),
     drives("iodepth", "requests in flight per job; 1 with synchronous engines"),
-    drives("ioengine", "whether iodepth applies"),
-    drives("direct", "O_DIRECT on a path; a note on NFS, where this client has no cache"),
+    drives(
+        "ioengine",
+        "whether iodepth applies; filecreate, filestat and filedelete create, look up and remove files; nfs takes its target from nfs_url",
+    ),
+    drives(
+        "io_submit_mode",
+        "offload: iodepth applies with synchronous engines, too; requests of a rate are due at their time in both modes",
+    ),
+    drives("nfs_url", "the target, unless another is given"),
+    drives(
+        "direct",
+        "O_DIRECT on a path; FILE_SYNC writes over NFS, as the Linux kernel sends them",
+    ),
     drives("buffered", "the opposite of direct"),
     drives("sync", "stability of writes"),
     drives(
@@ -147,11 +165,41 @@ pub(crate) const JOB: &[Known] = &[
         Drives("every block has the same probability each time, instead of once per pass"),
     ),
     drives("random_generator", "lfsr accesses each block once per pass"),
-    drives("random_distribution", "random or zipf:THETA; others are refused"),
+    drives(
+        "random_distribution",
+        "random, zipf:THETA, pareto:H, normal:DEVIATION, zoned:… or zoned_abs:…; the most wanted blocks lie elsewhere than in fio",
+    ),
+    drives(
+        "rw_sequencer",
+        "whether rw=randread:N sends N requests for blocks one behind the other, or for the same",
+    ),
     drives("percentage_random", "percentage of requests at a random offset"),
     drives("rate", "bytes per second of each job; reads and writes of a mix become separate loads"),
     drives("rate_iops", "requests per second of each job; as rate"),
     drives("rate_process", "even intervals or a Poisson process"),
+    row(
+        "rate_min",
+        &["ratemin"],
+        Value,
+        Drives(
+            "bytes per second below which a job ends, which is an error; from 2 s on, every second",
+        ),
+    ),
+    drives("rate_iops_min", "requests per second below which a job ends; as rate_min"),
+    drives(
+        "latency_target",
+        "latency that a job keeps by adjusting its requests in flight, up to iodepth; the results name the largest number",
+    ),
+    drives("latency_window", "time for which each number of requests is tried; needed"),
+    drives(
+        "latency_percentile",
+        "percentage of the requests that keep the latency; 100 by default",
+    ),
+    drives("latency_run", "whether the job goes on when it has found the number"),
+    drives("flow", "weight of each job: requests of jobs of one flow_id are in this proportion"),
+    drives("flow_id", "the jobs that keep a proportion"),
+    drives("flow_sleep", "microseconds after which a job that is ahead looks again"),
+    drives("wait_for", "a new step; the job must be the only one of the step before"),
     drives("thinktime", "pause of a job"),
     drives("thinktime_blocks", "requests between two pauses"),
     drives("overwrite", "whether the files of a write-only job are written before the load"),
@@ -162,7 +210,7 @@ pub(crate) const JOB: &[Known] = &[
     drives("do_verify", "whether written data is read back"),
     drives(
         "file_service_type",
-        "noted where a job has several files: random order draws a file each time, sequential order visits one after the other",
+        "order of a job's files: roundrobin (the default) alternates; sequential applies to sequential order, random to random order, and others are noted",
     ),
     drives("kb_base", "meaning of k, m and g"),
     row(
@@ -213,7 +261,7 @@ pub(crate) const JOB: &[Known] = &[
     // Accepted, no effect.
     row(
         "thread",
-        &[],
+        &["threads"],
         Flag,
         NoEffect("jobs are streams of requests here, neither threads nor processes"),
     ),
@@ -263,6 +311,10 @@ pub(crate) const JOB: &[Known] = &[
     nothing("verify_interval", ONE_VERIFY),
     nothing("verify_offset", ONE_VERIFY),
     row("experimental_verify", &[], Value, NoEffect(ONE_VERIFY)),
+    nothing("cmdprio_percentage", PRIORITY),
+    nothing("cmdprio_class", PRIORITY),
+    nothing("cmdprio", PRIORITY),
+    nothing("cmdprio_bssplit", PRIORITY),
     row("hipri", &[], Flag, NoEffect(ENGINE)),
     row("fixedbufs", &[], Flag, NoEffect(ENGINE)),
     row("registerfiles", &[], Flag, NoEffect(ENGINE)),
@@ -272,7 +324,6 @@ pub(crate) const JOB: &[Known] = &[
     // Accepted at values that change nothing.
     only("iodepth_batch_complete_min", &["0", "1"], OVERLAP),
     row("iodepth_batch_complete", &[], Value, Only(&["0", "1"], OVERLAP)),
-    only("io_submit_mode", &["inline"], "requests are sent by the thread of their job"),
     only("serialize_overlap", &["0"], "requests may overlap"),
     only("buffer_compress_percentage", &["0"], HONEST),
     only("dedupe_percentage", &["0"], HONEST),
@@ -289,9 +340,8 @@ pub(crate) const JOB: &[Known] = &[
         &["0"],
         "laying out alone is no load; write the files with a job that writes",
     ),
-    only("create_on_open", &["0"], "files are laid out before the load begins"),
+    nothing("create_on_open", "files are made before the load begins, except by filecreate"),
     only("unlink_each_loop", &["0"], "files stay from loop to loop"),
-    only("rw_sequencer", &["sequential"], "it changes rw=randread:N, which is refused"),
     only("atomic", &["0"], "there are no atomic writes over NFS"),
     only("verify_state_load", &["0"], ONE_VERIFY),
     only("trim_percentage", &["0"], TRIM),
@@ -306,8 +356,6 @@ pub(crate) const JOB: &[Known] = &[
     refused("iodepth_low", OVERLAP),
     refused("thinktime_spin", "pauses use no processor time; omit it"),
     refused("thinktime_iotime", "pauses come after requests; use thinktime_blocks"),
-    refused("rate_min", "a load is not ended for being slow; read the figures"),
-    refused("rate_iops_min", "a load is not ended for being slow; read the figures"),
     refused("offset_align", "it goes with percentages of a file's size; give bytes"),
     refused("opendir", "name the files by filename"),
     refused("file_append", "a load stays within the size of its files"),
@@ -315,7 +363,9 @@ pub(crate) const JOB: &[Known] = &[
         "fill_device",
         &["fill_fs"],
         Value,
-        Refused("a load stays within the size of its files; give size"),
+        Refused(
+            "Weir never fills a target on purpose, which harms everybody who uses it; give size",
+        ),
     ),
     refused("write_barrier", "NFS has no barriers; use fsync"),
     refused("sync_file_range", "NFS has no such call; use fdatasync"),
@@ -327,10 +377,6 @@ pub(crate) const JOB: &[Known] = &[
     refused("dedupe_global", HONEST),
     refused("lockmem", "take memory from the system by other means"),
     refused("ioscheduler", "set it on the server before the run"),
-    refused("latency_target", SEARCH),
-    refused("latency_window", SEARCH),
-    refused("latency_percentile", SEARCH),
-    refused("latency_run", SEARCH),
     refused("max_latency", "a load is not ended for being slow; read the figures"),
     row(
         "steadystate",
@@ -362,7 +408,6 @@ pub(crate) const JOB: &[Known] = &[
     refused("replay_align", TRACE),
     refused("replay_scale", TRACE),
     refused("replay_skip", TRACE),
-    refused("wait_for", "order jobs by stonewall"),
     refused("exit_what", "it goes with exitall of several groups; omit it"),
     refused("exec_prerun", "run the command yourself; nothing in a job file is executed"),
     refused("exec_postrun", "run the command yourself; nothing in a job file is executed"),
@@ -371,9 +416,6 @@ pub(crate) const JOB: &[Known] = &[
     refused("cgroup", "put the generator in a group of the system's yourself"),
     refused("cgroup_weight", "put the generator in a group of the system's yourself"),
     refused("cgroup_nodelete", "put the generator in a group of the system's yourself"),
-    refused("flow", "give each job a rate"),
-    refused("flow_id", "give each job a rate"),
-    refused("flow_sleep", "give each job a rate"),
     refused("profile", "write the jobs out"),
     row("verify_only", &[], Flag, Refused("what an earlier run wrote is not known")),
     refused("verify_pattern", ONE_VERIFY),

@@ -5,13 +5,15 @@ use super::bag::Bag;
 use super::files::{Group, files};
 use super::known::Treatment;
 use super::shape::{self, Direction, Extent, Sizes};
-use super::value;
+use super::value::{self, TimeUnit};
+use super::{engine, names, order};
 use crate::lang::LangError;
 use crate::lang::paths::Places;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_core::limits::IO_BYTES_MAX;
 use weir_load::workload::{
-    Draw, Layout, Length, Operation, Pacing, Pattern, Rate, Starts, VerifyScope, Workload,
+    Draw, FileOrder, Flow, LatencyTarget, Layout, Length, MinRate, Operation, Pacing, Pattern,
+    Positions, Rate, Starts, VerifyScope, Workload,
 };
 
 /// Remarks for the reader, gathered over all jobs.
@@ -82,6 +84,8 @@ pub(super) fn loads(
     serial: u64,
     fresh: u64,
 ) -> Result<Vec<Workload>, LangError> {
+    engine::check(bag)?;
+    bag.known()?;
     for set in bag.sets() {
         let value = set.value.as_deref().map(str::trim);
         let known = set.known;
@@ -91,14 +95,20 @@ pub(super) fn loads(
     }
     let name = bag.text("name").unwrap_or(&bag.section).to_owned();
     let clones = bag.count("numjobs", 1)?.unwrap_or(1);
+    if let Some(operation) = engine::of_names(bag) {
+        let seed = shape::seed(bag)?.unwrap_or(fresh).wrapping_add(serial);
+        return names::loads(bag, (name, clones), operation, seed, places);
+    }
     let direction = shape::direction(bag)?;
     let sizes = shape::sizes(bag)?;
     let files = files(bag, &name, clones, places)?;
     let per_clone = u64::from(files.per_clone.max(1));
     let extent = shape::extent(bag, per_clone, u64::from(clones), sizes.single(direction))?;
-    let mut common = common(bag, direction, &sizes, extent, notes)?;
+    let mut common = common(bag, direction, &sizes, (extent, per_clone), notes)?;
     common.seed = shape::seed(bag)?.unwrap_or(fresh).wrapping_add(serial);
-    say(bag, direction, per_clone, clones, &common, notes)?;
+    ordered(bag, direction, &extent, &mut common)?;
+    common.file_order = file_order(bag, per_clone, &common, notes)?;
+    say(bag, direction, clones, &common, notes)?;
     let apart = files.groups.len() > 1;
     let mut all = Vec::new();
     for group in files.groups {
@@ -121,7 +131,7 @@ fn common(
     bag: &Bag,
     direction: Direction,
     sizes: &Sizes,
-    extent: Extent,
+    (extent, files): (Extent, u64),
     notes: &mut Notes,
 ) -> Result<Workload, LangError> {
     let smallest = sizes.smallest(direction);
@@ -133,8 +143,9 @@ fn common(
     if extent.region.bytes.unwrap_or(extent.file_bytes) < u64::from(smallest) {
         return Err(bag.error("size", "is smaller than a block"));
     }
-    let (length, warmup_s) = shape::length(bag, extent.per_job)?;
-    let (depth, waits) = shape::depth(bag)?;
+    let per_job = per_job(bag, direction, (&extent, files), smallest)?;
+    let (length, warmup_s) = shape::length(bag, per_job)?;
+    let (depth, waits) = engine::depth(bag)?;
     if waits {
         notes.say(format!(
             "iodepth of [{}] counts nothing with ioengine={}, as in fio: one request at a time",
@@ -175,13 +186,47 @@ fn common(
         verify: (verifies && direction.writes()).then_some(VerifyScope::All),
         verify_reads: verifies && !direction.writes(),
         direct,
-        draw: Some(shape::draw(bag)?).filter(|_| direction.random).unwrap_or(Draw::Permuted),
         starts: Starts::Together,
+        flow: flow(bag)?,
+        latency_target: latency_target(bag)?,
         think: shape::think(bag)?,
         start_delay_s: start_delay(bag)?,
         invalidate: bag.truth("invalidate")?.unwrap_or(true) && !pre_read,
         ..Workload::default()
     })
+}
+
+/// Bytes that a job moves. A pass that leaves bytes out is one that moves less, as fio's.
+fn per_job(
+    bag: &Bag,
+    direction: Direction,
+    (extent, files): (&Extent, u64),
+    block: u32,
+) -> Result<u64, LangError> {
+    let (skip, _) = order::modifier(bag, direction)?;
+    let Ok(skip @ 1..) = u64::try_from(skip) else { return Ok(extent.per_job) };
+    if bag.set("io_size").is_some() {
+        return Ok(extent.per_job);
+    }
+    let loops = u64::from(bag.count("loops", 1)?.unwrap_or(1));
+    let pass = order::one_pass(extent, skip, block).saturating_mul(files);
+    Ok(extent.per_job.min(pass.saturating_mul(loops)))
+}
+
+/// The order of the blocks.
+fn ordered(
+    bag: &Bag,
+    direction: Direction,
+    extent: &Extent,
+    load: &mut Workload,
+) -> Result<(), LangError> {
+    let draw = order::draw(bag, direction, extent)?;
+    load.draw = if direction.random { draw } else { Draw::Permuted };
+    (load.skip_bytes, load.visit) = order::modifier(bag, direction)?;
+    if direction.mixed() && !direction.random {
+        load.positions = Positions::ByDirection;
+    }
+    Ok(())
 }
 
 /// Do the files hold data before? fio writes them for jobs that read, and for `overwrite`.
@@ -208,7 +253,53 @@ fn align(bag: &Bag, direction: Direction) -> Result<Option<u32>, LangError> {
     Ok(if direction.reads() { reads } else { writes })
 }
 
-fn start_delay(bag: &Bag) -> Result<f64, LangError> {
+/// `latency_target`, `latency_window`, `latency_percentile`, `latency_run`.
+fn latency_target(bag: &Bag) -> Result<Option<LatencyTarget>, LangError> {
+    let target = bag.time_us("latency_target", TimeUnit::Microseconds)?.filter(|us| *us > 0);
+    let Some(us) = target else { return Ok(None) };
+    let window = bag.time_us("latency_window", TimeUnit::Microseconds)?.filter(|us| *us > 0);
+    let Some(window_us) = window else {
+        let why = "needs latency_window: for how long each number of requests in flight is tried";
+        return Err(bag.error("latency_target", why));
+    };
+    let percent = match bag.text("latency_percentile").map(str::parse::<f64>) {
+        None => 100.0,
+        Some(Ok(percent)) if percent > 0.0 && percent <= 100.0 => percent,
+        Some(_) => return Err(bag.error("latency_percentile", "must be over 0, at most 100")),
+    };
+    let goes_on = bag.truth("latency_run")? == Some(true);
+    Ok(Some(LatencyTarget { us, window_us, percent, goes_on }))
+}
+
+/// `flow`, `flow_id`, `flow_sleep`.
+pub(super) fn flow(bag: &Bag) -> Result<Option<Flow>, LangError> {
+    let Some(weight) = bag.count("flow", 0)?.filter(|weight| *weight > 0) else { return Ok(None) };
+    let group = bag.count("flow_id", 0)?.unwrap_or(0);
+    let sleep_us = bag.bytes("flow_sleep")?.unwrap_or(0);
+    Ok(Some(Flow { group, weight, sleep_us }))
+}
+
+/// `rate_min`, `rate_iops_min`, of reads and of writes.
+fn minimums(bag: &Bag) -> Result<[Option<MinRate>; 2], LangError> {
+    let name = match (bag.set("rate_min"), bag.set("rate_iops_min")) {
+        (None, None) => return Ok([None, None]),
+        (Some(_), Some(_)) => {
+            let why = "and rate_min are both given; omit one of them";
+            return Err(bag.error("rate_iops_min", why));
+        }
+        (Some(_), None) => "rate_min",
+        (None, Some(_)) => "rate_iops_min",
+    };
+    // Of one job.
+    let rates = rates(bag, name, 1)?;
+    Ok(rates.map(|rate| match rate {
+        Some(Rate::Bytes(rate)) => Some(MinRate::Bytes(rate)),
+        Some(Rate::Operations(rate)) => Some(MinRate::Operations(rate)),
+        _ => None,
+    }))
+}
+
+pub(super) fn start_delay(bag: &Bag) -> Result<f64, LangError> {
     if bag.text("startdelay").is_some_and(|text| text.contains(['-', ':'])) {
         return Err(bag.error("startdelay", "is a range; give one time"));
     }
@@ -234,9 +325,13 @@ fn on_files(common: &Workload, name: String, group: Group) -> Workload {
     load
 }
 
-/// `rate`, `rate_iops`, `rate_process`. In a mix fio holds reads and writes to rates of their own,
-/// whatever `rwmixread` says: two loads.
-fn rated(bag: &Bag, direction: Direction, load: Workload) -> Result<Vec<Workload>, LangError> {
+/// `rate`, `rate_iops`, `rate_process`, `rate_min`, `rate_iops_min`. In a mix fio holds reads and
+/// writes to rates of their own, whatever `rwmixread` says: two loads.
+pub(super) fn rated(
+    bag: &Bag,
+    direction: Direction,
+    load: Workload,
+) -> Result<Vec<Workload>, LangError> {
     let pacing = match bag.text("rate_process") {
         None | Some("linear") => Pacing::Even,
         Some("poisson") => Pacing::Poisson,
@@ -245,8 +340,15 @@ fn rated(bag: &Bag, direction: Direction, load: Workload) -> Result<Vec<Workload
             return Err(bag.error("rate_process", why));
         }
     };
+    let [min_reads, min_writes] = minimums(bag)?;
+    let min_rate = if direction.reads() { min_reads } else { min_writes };
     let name = match (bag.set("rate"), bag.set("rate_iops")) {
-        (None, None) => return Ok(vec![load]),
+        (None, None) if direction.mixed() && (min_reads.is_some() || min_writes.is_some()) => {
+            let why = "of a mix needs a rate of reads and of writes, which makes two loads of it";
+            let option = if bag.set("rate_min").is_some() { "rate_min" } else { "rate_iops_min" };
+            return Err(bag.error(option, why));
+        }
+        (None, None) => return Ok(vec![Workload { min_rate, ..load }]),
         (Some(_), Some(_)) => {
             return Err(bag.error("rate_iops", "and rate are both given; omit one of them"));
         }
@@ -256,7 +358,8 @@ fn rated(bag: &Bag, direction: Direction, load: Workload) -> Result<Vec<Workload
     let [reads, writes] = rates(bag, name, load.jobs)?;
     if !direction.mixed() {
         let rate = if direction.reads() { reads } else { writes };
-        return Ok(vec![Workload { rate: rate.unwrap_or_default(), pacing, ..load }]);
+        let rate = rate.unwrap_or_default();
+        return Ok(vec![Workload { rate, pacing, min_rate, ..load }]);
     }
     let (Some(reads), Some(writes)) = (reads, writes) else {
         let why = "is given for one direction of a mix; give both, as in 1m,500k, or make two jobs";
@@ -266,7 +369,7 @@ fn rated(bag: &Bag, direction: Direction, load: Workload) -> Result<Vec<Workload
         let why = "of a mix becomes a load of reads and one of writes, which needs time_based and no verify";
         return Err(bag.error(name, why));
     }
-    let one = |kind: &str, read_percent, rate, layout| Workload {
+    let one = |kind: &str, read_percent, (rate, min_rate), layout| Workload {
         name: format!("{} {kind}", load.name),
         operation: match load.operation {
             Operation::Data { pattern, .. } => Operation::Data { pattern, read_percent },
@@ -274,10 +377,15 @@ fn rated(bag: &Bag, direction: Direction, load: Workload) -> Result<Vec<Workload
         },
         rate,
         pacing,
+        min_rate,
         layout,
+        positions: Positions::Shared,
         ..load.clone()
     };
-    Ok(vec![one("reads", 100, reads, load.layout), one("writes", 0, writes, Layout::Existing)])
+    Ok(vec![
+        one("reads", 100, (reads, min_reads), load.layout),
+        one("writes", 0, (writes, min_writes), Layout::Existing),
+    ])
 }
 
 /// The rates of reads and writes, all jobs together.
@@ -291,45 +399,48 @@ fn rates(bag: &Bag, name: &str, jobs: u32) -> Result<[Option<Rate>; 2], LangErro
         let sum = each as f64 * f64::from(jobs);
         *rate = match (each, name) {
             (0, _) => None,
-            (_, "rate") => Some(Rate::Bytes(sum)),
+            (_, "rate" | "rate_min") => Some(Rate::Bytes(sum)),
             _ => Some(Rate::Operations(sum)),
         };
     }
     Ok(all)
 }
 
-/// Notes the order in which a job's files are visited, where fio would choose another.
-fn note_file_order(
+/// `file_service_type` of a job with `files` files; notes it where another order is applied.
+fn file_order(
     bag: &Bag,
     files: u64,
     load: &Workload,
     notes: &mut Notes,
-) -> Result<(), LangError> {
+) -> Result<FileOrder, LangError> {
     let order = bag.text("file_service_type").unwrap_or("roundrobin");
     let (order, every) = order.split_once(':').unwrap_or((order, "1"));
     if !["roundrobin", "sequential", "random"].contains(&order) {
         let why = format!("is {order:?}; roundrobin, sequential and random are accepted");
         return Err(bag.error("file_service_type", why));
     }
-    let here = if matches!(load.operation, Operation::Data { pattern: Pattern::Random, .. }) {
-        "random"
-    } else {
-        "sequential"
+    let pattern = match load.operation {
+        Operation::Data { pattern, .. } => Some(pattern),
+        _ => None,
     };
+    let mixes = matches!(pattern, Some(Pattern::Mixed { .. })) || load.visit.is_some();
+    if order == "roundrobin" && every == "1" && files > 1 && !mixes {
+        return Ok(FileOrder::InTurn);
+    }
+    let here = if pattern == Some(Pattern::Sequential) { "sequential" } else { "random" };
     if files > 1 && (order != here || every != "1") {
         notes.say(format!(
             "the {files} files of a job of [{}] are visited in {here} order, not {order}:{every}",
             bag.section
         ));
     }
-    Ok(())
+    Ok(FileOrder::ByOperation)
 }
 
 /// Notes the differences from fio that no option shows.
 fn say(
     bag: &Bag,
     direction: Direction,
-    files: u64,
     clones: u32,
     load: &Workload,
     notes: &mut Notes,
@@ -346,17 +457,19 @@ fn say(
             }
         }
     }
-    if load.direct {
-        notes.say(
-            "direct=1 over NFS: this client has no cache to go around; the kernel's would send such \
-             writes FILE_SYNC, which sync=1 asks for here",
-        );
-    } else if bag.text("ioengine") == Some("libaio") && load.depth > 1 {
+    if !load.direct && bag.text("ioengine") == Some("libaio") && load.depth > 1 {
         notes.say(format!("iodepth of [{job}] is kept; fio's libaio keeps it only with direct=1"));
     }
-    if direction.mixed() && !direction.random {
+    if load.visit.is_some() && load.draw == Draw::Permuted {
         notes.say(format!(
-            "[{job}]: fio reads and writes at two places of each file, one after the other here"
+            "[{job}]: each random place is the first of a visit once per pass; the blocks behind \
+             it may be accessed again"
+        ));
+    }
+    if matches!(load.draw, Draw::Zoned { .. }) && bag.truth("norandommap")? != Some(true) {
+        notes.say(format!(
+            "[{job}]: a block of a zone may be accessed again before all of them were, as with \
+             norandommap"
         ));
     }
     let smallest =
@@ -372,7 +485,6 @@ fn say(
             load.block_bytes
         ));
     }
-    note_file_order(bag, files, load, notes)?;
     if load.verify.is_some() || load.verify_reads {
         notes.say(
             "verify: blocks carry address, generation and checksum of Weir's, not fio's header",

@@ -5,9 +5,12 @@
 
 mod bag;
 mod cli;
+mod engine;
 mod files;
 pub(super) mod known;
 mod load;
+mod names;
+mod order;
 mod shape;
 mod text;
 mod value;
@@ -85,14 +88,23 @@ fn build(jobs: &Jobs, mut notes: Notes, options: &Options) -> Result<Scenario, L
     let mut places = Places::new(options, DIRECTORY);
     let mut steps: Vec<Step> = Vec::new();
     let mut about = Vec::new();
+    let mut target = None;
     let mut count = 0;
+    // Jobs of the last step.
+    let mut together: Vec<&str> = Vec::new();
     for (index, bag) in jobs.bags.iter().enumerate() {
         let loads = load::loads(bag, &mut places, &mut notes, count as u64, fresh)?;
         count += loads.len();
         if count > LOADS_MAX {
             return Err(bag.error("numjobs", format!("makes more than {LOADS_MAX} loads in all")));
         }
-        let wall = bag.truth("stonewall")? == Some(true) || jobs.begins.contains(&index);
+        let waits = waits(bag, jobs.bags.get(..index).unwrap_or(&[]), &together)?;
+        let wall = waits || bag.truth("stonewall")? == Some(true) || jobs.begins.contains(&index);
+        if wall {
+            together.clear();
+        }
+        together.push(&bag.section);
+        note_target(bag, &mut target)?;
         let filled = bag.truth("pre_read")? == Some(true);
         let step = match steps.last_mut() {
             Some(step) if !wall => step,
@@ -127,9 +139,45 @@ fn build(jobs: &Jobs, mut notes: Notes, options: &Options) -> Result<Scenario, L
         steps,
         changes,
         waiting: None,
+        target,
         text: None,
         hosts: Vec::new(),
     })
+}
+
+/// `wait_for`: does the job of `bag` begin a step, because it waits for the only job of the last
+/// one? Those of steps before have ended anyway.
+fn waits(bag: &Bag, before: &[Bag], together: &[&str]) -> Result<bool, LangError> {
+    let Some(wanted) = bag.text("wait_for") else { return Ok(false) };
+    if !before.iter().any(|bag| bag.section == wanted) {
+        return Err(bag.error("wait_for", format!("there is no job [{wanted}] before it")));
+    }
+    match together {
+        [only] => Ok(*only == wanted),
+        several if several.contains(&wanted) => {
+            let why = "is one of several jobs that run at the same time, of which the others would \
+                       go on; begin a step with stonewall";
+            Err(bag.error("wait_for", why))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// `nfs_url`: the same for all jobs.
+fn note_target(bag: &Bag, target: &mut Option<String>) -> Result<(), LangError> {
+    let Some(url) = bag.text("nfs_url") else { return Ok(()) };
+    if !url.starts_with("nfs://") {
+        return Err(bag.error("nfs_url", "must start with nfs://, as in nfs://127.0.0.1/vol"));
+    }
+    match target {
+        Some(other) if other != url => {
+            Err(bag.error("nfs_url", format!("is another one than {other}; a run has one target")))
+        }
+        _ => {
+            *target = Some(url.to_owned());
+            Ok(())
+        }
+    }
 }
 
 /// `exitall` ends a step with its first load: no difference where all end at one time.

@@ -4,7 +4,7 @@
 use super::bag::Bag;
 use super::value::{self, TimeUnit};
 use crate::lang::LangError;
-use weir_load::workload::{Draw, Length, Operation, Pattern, Region, SizeShare, Stability, Think};
+use weir_load::workload::{Length, Operation, Pattern, Region, SizeShare, Stability, Think};
 
 /// Reads, writes or both, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,7 @@ impl Direction {
 /// `rw`, `rwmixread`, `rwmixwrite`.
 pub(super) fn direction(bag: &Bag) -> Result<Direction, LangError> {
     let text = bag.text("rw").unwrap_or("read");
-    if let Some((_, after)) = text.split_once(':') {
-        let why = format!("has the modifier :{after}, which is not supported; omit it");
-        return Err(bag.error("rw", why));
-    }
+    let text = text.split_once(':').map_or(text, |(text, _)| text);
     let mix = reads_of_mix(bag)?;
     let of = |random, read_percent| Ok(Direction { random, read_percent });
     match text {
@@ -216,7 +213,9 @@ pub(super) fn extent(
             (end.and_then(|end| end.checked_add(part)).ok_or_else(too_large)?, part)
         }
         (None, None) => {
-            return Err(bag.error("size", "is missing; Weir lays files out, so say how large"));
+            let why = "is missing; Weir lays files out, so say how large: in the job, or before \
+                       the file of a command line, as in fio --size=1g FILE";
+            return Err(bag.error("size", why));
         }
     };
     let total = part.checked_mul(files).ok_or_else(too_large)?;
@@ -300,39 +299,6 @@ pub(super) fn operation(bag: &Bag, direction: Direction) -> Result<Operation, La
     Ok(Operation::Data { pattern, read_percent: direction.read_percent })
 }
 
-/// `random_distribution`, `random_generator`, `norandommap`, `ba`.
-pub(super) fn draw(bag: &Bag) -> Result<Draw, LangError> {
-    let text = bag.text("random_distribution").unwrap_or("random");
-    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-    match (name, rest) {
-        ("random", "") => {}
-        ("zipf", theta) if !theta.contains([':', ',']) => {
-            let theta = theta.parse::<f64>().ok();
-            let theta = theta.filter(|theta| *theta > 0.0 && *theta <= 5.0 && *theta != 1.0);
-            return theta.map(|theta| Draw::Zipf { theta }).ok_or_else(|| {
-                bag.error(
-                    "random_distribution",
-                    "zipf needs a theta over 0, not 1, at most 5, as in zipf:1.2",
-                )
-            });
-        }
-        _ => {
-            let why = format!("is {text:?}; random and zipf:THETA are supported");
-            return Err(bag.error("random_distribution", why));
-        }
-    }
-    let lfsr = match bag.text("random_generator") {
-        None | Some("tausworthe" | "tausworthe64") => false,
-        Some("lfsr") => true,
-        Some(other) => {
-            let why = format!("is {other:?}; it must be tausworthe, tausworthe64 or lfsr");
-            return Err(bag.error("random_generator", why));
-        }
-    };
-    let no_map = bag.truth("norandommap")? == Some(true) || bag.set("ba").is_some();
-    Ok(if no_map && !lfsr { Draw::Independent } else { Draw::Permuted })
-}
-
 /// `sync`.
 pub(super) fn stability(bag: &Bag) -> Result<Stability, LangError> {
     match bag.text("sync") {
@@ -371,22 +337,6 @@ pub(super) fn think(bag: &Bag) -> Result<Option<Think>, LangError> {
     let us = bag.time_us("thinktime", TimeUnit::Microseconds)?.unwrap_or(0);
     let every = bag.count("thinktime_blocks", 1)?.unwrap_or(1);
     Ok((us > 0).then_some(Think { us, every }))
-}
-
-/// `ioengine`, `iodepth`: requests in flight, and whether the engine waits for each.
-pub(super) fn depth(bag: &Bag) -> Result<(u32, bool), LangError> {
-    let depth = bag.count("iodepth", 1)?.unwrap_or(1);
-    match bag.text("ioengine").unwrap_or("psync") {
-        "libaio" | "io_uring" | "posixaio" | "windowsaio" | "solarisaio" => Ok((depth, false)),
-        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok((1, depth > 1)),
-        other => {
-            let why = format!(
-                "is {other:?}; supported are libaio, io_uring, posixaio, windowsaio, solarisaio \
-                 (iodepth counts) and sync, psync, vsync, pvsync, pvsync2 (one at a time)"
-            );
-            Err(bag.error("ioengine", why))
-        }
-    }
 }
 
 /// `randrepeat`, `allrandrepeat`, `randseed`: the seed, `None` for another each time.

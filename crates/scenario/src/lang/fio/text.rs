@@ -62,19 +62,19 @@ impl<'a> Reader<'a> {
         at: At,
     ) -> Result<(), LangError> {
         self.order += 1;
-        let bag = match self.place {
+        let order = self.order;
+        self.bag(name, &at)?.add(name, value, at, order)
+    }
+
+    /// The options where reading is, of which `name` is to be one.
+    fn bag(&mut self, name: &str, at: &At) -> Result<&mut Bag, LangError> {
+        match self.place {
             Where::Nowhere => {
-                return Err(
-                    at.error(name, "stands before the first section; put it under [global]")
-                );
+                Err(at.error(name, "stands before the first section; put it under [global]"))
             }
-            Where::Globals => &mut self.globals,
-            Where::Job => match self.jobs.last_mut() {
-                Some(job) => job,
-                None => &mut self.globals,
-            },
-        };
-        bag.add(name, value, at, self.order)
+            Where::Globals => Ok(&mut self.globals),
+            Where::Job => Ok(self.jobs.last_mut().unwrap_or(&mut self.globals)),
+        }
     }
 
     fn text(&mut self, file: &str, text: &str, depth: u32) -> Result<(), LangError> {
@@ -107,8 +107,13 @@ impl<'a> Reader<'a> {
             Some((name, value)) => (name.trim(), Some(value.trim())),
             None => (line, None),
         };
-        let value = value.map(|value| self.expand(value, name, &at)).transpose()?;
-        self.option(name, value, at)
+        match value.map(|value| self.expand(value, name, &at)).transpose() {
+            Ok(value) => self.option(name, value, at),
+            Err(error) => {
+                self.bag(name, &at)?.put_off(error);
+                Ok(())
+            }
+        }
     }
 
     fn include(&mut self, file: &str, name: &str, at: &At, depth: u32) -> Result<(), LangError> {

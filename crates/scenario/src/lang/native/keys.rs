@@ -4,9 +4,13 @@
 use super::item::Item;
 use std::collections::BTreeMap;
 use weir_load::workload::{
-    Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Pattern, Rate, SizeShare, Stability,
-    Starts, Think, VerifyScope, Workload,
+    Draw, FileOrder, Flow, LatencyTarget, Layout, Length, MinRate, MixOp, OpShare, Operation,
+    Pacing, Pattern, Positions, Rate, SizeShare, Stability, Starts, Think, VerifyScope, Visit,
+    Workload, Zone,
 };
+
+/// Microseconds for which each number of requests in flight is tried that may keep a latency.
+const KEEP_WINDOW_US: u64 = 1_000_000;
 
 /// One key of a load.
 pub(crate) struct Key {
@@ -74,7 +78,7 @@ macro_rules! put {
 pub(crate) const KEYS: &[Key] = &[
     key(
         "operation",
-        "`data` (the default), `null`, `getattr`, `access`, `lookup`, `create-remove` or `mix`",
+        "`data` (the default), `null`, `getattr`, `access`, `lookup`, `create-remove`, `create`, `remove` or `mix`",
         |draft, item| {
             draft.operation = Some(match item.text()? {
                 "data" => return Ok(()),
@@ -83,11 +87,23 @@ pub(crate) const KEYS: &[Key] = &[
                 "access" => Operation::Access,
                 "lookup" => Operation::Lookup,
                 "create-remove" => Operation::CreateRemove,
+                "create" => Operation::Create,
+                "remove" => Operation::Remove,
                 "mix" => Operation::Mix,
                 other => {
                     return Err(one_of(
                         other,
-                        &["data", "null", "getattr", "access", "lookup", "create-remove", "mix"],
+                        &[
+                            "data",
+                            "null",
+                            "getattr",
+                            "access",
+                            "lookup",
+                            "create-remove",
+                            "create",
+                            "remove",
+                            "mix",
+                        ],
                     ));
                 }
             });
@@ -194,7 +210,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("end-sync", "send a COMMIT of each file at the end", put!(end_sync, truth)),
     key(
         "draw",
-        "selection of random blocks: `independent` (the default), `each-once`, or `zipf 1.2`",
+        "selection of random blocks: `independent` (the default), `each-once`, `zipf 1.2`, `pareto 0.2`, `normal 20` (deviation in percent), or `zones 50/5 30/15 20/80` (percent of requests / of the file)",
         |draft, item| {
             draft.load.draw = draw(item.text()?)?;
             Ok(())
@@ -205,6 +221,46 @@ pub(crate) const KEYS: &[Key] = &[
         "start positions of sequential jobs in one file: `apart` (the default), `together`, `interlocked` (one cursor for all), or `stride 1MiB`",
         |draft, item| {
             draft.load.starts = starts(item.text()?)?;
+            Ok(())
+        },
+    ),
+    key(
+        "skip",
+        "bytes left out between two sequential requests: `8KiB`; `-8KiB` goes backwards",
+        |draft, item| {
+            draft.load.skip_bytes = skip(item.text()?)?;
+            Ok(())
+        },
+    ),
+    key(
+        "visit",
+        "several requests from each random place: `8 onward` (one behind the other) or `8 again`",
+        |draft, item| {
+            draft.load.visit = Some(visit(item.text()?)?);
+            Ok(())
+        },
+    ),
+    key(
+        "file-order",
+        "`by-operation` (the default: sequential requests go from file to file, others draw a file) or `in-turn`",
+        |draft, item| {
+            draft.load.file_order = match item.text()? {
+                "by-operation" => FileOrder::ByOperation,
+                "in-turn" => FileOrder::InTurn,
+                other => return Err(one_of(other, &["by-operation", "in-turn"])),
+            };
+            Ok(())
+        },
+    ),
+    key(
+        "positions",
+        "positions of sequential reads and writes in a file: `shared` (the default) or `by-direction`",
+        |draft, item| {
+            draft.load.positions = match item.text()? {
+                "shared" => Positions::Shared,
+                "by-direction" => Positions::ByDirection,
+                other => return Err(one_of(other, &["shared", "by-direction"])),
+            };
             Ok(())
         },
     ),
@@ -228,6 +284,34 @@ pub(crate) const KEYS: &[Key] = &[
                 "poisson" => Pacing::Poisson,
                 other => return Err(one_of(other, &["even", "poisson"])),
             };
+            Ok(())
+        },
+    ),
+    key(
+        "min-rate",
+        "rate of a job below which it ends, which is a failure: `100/s` or `1MiB/s`",
+        |draft, item| {
+            draft.load.min_rate = Some(match rate(item.text()?)? {
+                Rate::Operations(rate) => MinRate::Operations(rate),
+                Rate::Bytes(rate) => MinRate::Bytes(rate),
+                _ => return Err("must be a number per second, as in 100/s or 1MiB/s".to_owned()),
+            });
+            Ok(())
+        },
+    ),
+    key(
+        "keep-latency",
+        "latency that each job keeps by adjusting its requests in flight, up to `depth`: `99.9% of requests in 2ms`, tried for a second each; the job ends when it has found the largest number",
+        |draft, item| {
+            draft.load.latency_target = Some(keep_latency(item.text()?)?);
+            Ok(())
+        },
+    ),
+    key(
+        "flow",
+        "weight of each job: requests of all jobs of the step that have one are in this proportion",
+        |draft, item| {
+            draft.load.flow = Some(Flow { group: 0, weight: item.count()?, sleep_us: 0 });
             Ok(())
         },
     ),
@@ -257,7 +341,11 @@ pub(crate) const KEYS: &[Key] = &[
         },
     ),
     key("verify-reads", "verify data that is read during the run", put!(verify_reads, truth)),
-    key("direct", "open files with `O_DIRECT` (for a path)", put!(direct, truth)),
+    key(
+        "direct",
+        "open files with `O_DIRECT` (for a path); over NFS, unstable writes become `file-sync`",
+        put!(direct, truth),
+    ),
     key("invalidate", "drop files from the page cache first (for a path)", put!(invalidate, truth)),
     key("threads", "number of worker threads (for NFS and SMB)", put!(threads, count)),
     key(
@@ -344,11 +432,71 @@ fn draw(text: &str) -> Result<Draw, String> {
         "each-once" => return Ok(Draw::Permuted),
         _ => {}
     }
-    match text.strip_prefix("zipf ").map(|theta| theta.trim().parse::<f64>()) {
-        Some(Ok(theta)) if theta > 0.0 && theta <= 5.0 && theta != 1.0 => Ok(Draw::Zipf { theta }),
-        _ => {
-            Err(one_of(text, &["independent", "each-once", "zipf 1.2 (over 0, not 1, at most 5)"]))
+    let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let number = rest.trim().parse::<f64>();
+    match (name, number) {
+        ("zipf", Ok(theta)) if theta > 0.0 && theta <= 5.0 && theta != 1.0 => {
+            Ok(Draw::Zipf { theta })
         }
+        ("pareto", Ok(h)) if h > 0.0 && h < 1.0 => Ok(Draw::Pareto { h }),
+        ("normal", Ok(deviation_percent)) if (0.0..=100.0).contains(&deviation_percent) => {
+            Ok(Draw::Normal { deviation_percent })
+        }
+        ("zones", _) if !rest.trim().is_empty() => rest
+            .split_whitespace()
+            .map(zone)
+            .collect::<Result<_, _>>()
+            .map(|zones| Draw::Zoned { zones }),
+        _ => Err(one_of(
+            text,
+            &[
+                "independent",
+                "each-once",
+                "zipf 1.2 (over 0, not 1, at most 5)",
+                "pareto 0.2 (over 0, below 1)",
+                "normal 20 (0 to 100)",
+                "zones 50/5 30/15 20/80",
+            ],
+        )),
+    }
+}
+
+/// `50/5`: half of the requests for a twentieth of each file.
+fn zone(text: &str) -> Result<Zone, String> {
+    let refused =
+        || format!("{text:?} is no zone; write percent of requests and of the file: 50/5");
+    let (requests, size) = text.split_once('/').ok_or_else(refused)?;
+    let requests_percent = requests.parse().map_err(|_| refused())?;
+    let size_percent = size.parse().map_err(|_| refused())?;
+    Ok(Zone { requests_percent, size_percent })
+}
+
+/// A size, or a negative one.
+fn skip(text: &str) -> Result<i64, String> {
+    let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
+    let bytes = weir_core::units::parse_bytes(size).map_err(|error| error.to_string())?;
+    i64::try_from(bytes).map(|bytes| sign * bytes).map_err(|_| format!("{text:?} is too large"))
+}
+
+/// `99.9% of requests in 2ms`.
+fn keep_latency(text: &str) -> Result<LatencyTarget, String> {
+    let how = || one_of(text, &["99.9% of requests in 2ms"]);
+    let (percent, time) = text.split_once("% of requests in ").ok_or_else(how)?;
+    let percent = percent.trim().parse().map_err(|_| how())?;
+    let time = weir_core::units::parse_time(time).map_err(|error| error.to_string())?;
+    let us = u64::try_from(time.as_micros()).map_err(|_| how())?;
+    Ok(LatencyTarget { us, window_us: KEEP_WINDOW_US, percent, goes_on: false })
+}
+
+/// `8 onward`, `8 again`.
+fn visit(text: &str) -> Result<Visit, String> {
+    let refused = || one_of(text, &["8 onward", "8 again"]);
+    let (requests, how) = text.split_once(' ').ok_or_else(refused)?;
+    let requests = requests.parse().map_err(|_| refused())?;
+    match how.trim() {
+        "onward" => Ok(Visit { requests, again: false }),
+        "again" => Ok(Visit { requests, again: true }),
+        _ => Err(refused()),
     }
 }
 

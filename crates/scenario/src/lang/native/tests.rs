@@ -2,8 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use std::path::Path;
 use weir_load::workload::{
-    Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Pattern, Region, SizeShare, Stability,
-    Starts, Think, VerifyScope,
+    Draw, FileOrder, Flow, Layout, Length, MinRate, MixOp, OpShare, Operation, Pacing, Pattern,
+    Positions, Region, SizeShare, Stability, Starts, Think, VerifyScope, Visit, Zone,
 };
 
 fn read(text: &str) -> Result<Scenario, String> {
@@ -75,6 +75,19 @@ const DRIVEN: &[(&str, &str, Check)] = &[
     ("end-sync", "end-sync = true", |w| w.end_sync),
     ("draw", "draw = \"zipf 1.2\"", |w| w.draw == Draw::Zipf { theta: 1.2 }),
     ("starts", "starts = \"stride 1MiB\"", |w| w.starts == Starts::Stride { bytes: 1 << 20 }),
+    ("skip", "order = \"sequential\"\nskip = \"-8KiB\"", |w| w.skip_bytes == -8192),
+    ("visit", "visit = \"8 again\"", |w| w.visit == Some(Visit { requests: 8, again: true })),
+    ("file-order", "file-order = \"in-turn\"", |w| w.file_order == FileOrder::InTurn),
+    ("positions", "order = \"sequential\"\npositions = \"by-direction\"", |w| {
+        w.positions == Positions::ByDirection
+    }),
+    ("min-rate", "min-rate = \"100/s\"", |w| w.min_rate == Some(MinRate::Operations(100.0))),
+    ("keep-latency", "keep-latency = \"99.9% of requests in 2ms\"", |w| {
+        w.latency_target.is_some_and(|target| {
+            (target.us, target.window_us, target.percent) == (2000, 1_000_000, 99.9)
+        })
+    }),
+    ("flow", "flow = 3", |w| w.flow == Some(Flow { group: 0, weight: 3, sleep_us: 0 })),
     ("offset", "offset = \"4KiB\"", |w| w.region == Region { offset: 4096, ..Region::default() }),
     ("region", "region = \"1MiB\"", |w| w.region.bytes == Some(1 << 20)),
     ("job-offset", "job-offset = \"1MiB\"", |w| w.region.job_increment == 1 << 20),
@@ -114,6 +127,19 @@ fn words_of_values_are_all_known() {
         ("order = \"sequential\"", (|w| w.operation == data(Pattern::Sequential, 100)) as Check),
         ("draw = \"each-once\"", |w| w.draw == Draw::Permuted),
         ("draw = \"independent\"", |w| w.draw == Draw::Independent),
+        ("draw = \"pareto 0.2\"", |w| w.draw == Draw::Pareto { h: 0.2 }),
+        ("draw = \"normal 20\"", |w| w.draw == Draw::Normal { deviation_percent: 20.0 }),
+        ("draw = \"zones 60/10 40/90\"", |w| {
+            let zones = [(60, 10.0), (40, 90.0)];
+            let zones = zones
+                .map(|(requests_percent, size_percent)| Zone { requests_percent, size_percent });
+            w.draw == Draw::Zoned { zones: zones.to_vec() }
+        }),
+        ("visit = \"4 onward\"", |w| w.visit == Some(Visit { requests: 4, again: false })),
+        ("order = \"sequential\"\nskip = \"64KiB\"", |w| w.skip_bytes == 65_536),
+        ("operation = \"create\"\noperations = 9", |w| w.operation == Operation::Create),
+        ("operation = \"remove\"\noperations = 1", |w| w.operation == Operation::Remove),
+        ("min-rate = \"1MiB/s\"", |w| w.min_rate == Some(MinRate::Bytes(1_048_576.0))),
         ("order = \"sequential\"\nstarts = \"interlocked\"", |w| w.starts == Starts::Interlocked),
         ("starts = \"together\"", |w| w.starts == Starts::Together),
         ("rate = \"64MiB/s\"", |w| w.rate == Rate::Bytes(67_108_864.0)),

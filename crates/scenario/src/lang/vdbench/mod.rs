@@ -202,6 +202,7 @@ fn build(
         steps,
         changes,
         waiting: None,
+        target: None,
         text: Some(source.text.clone()),
         hosts,
     })

@@ -156,7 +156,7 @@ pub(super) const WORDS: &[Word] = &[
         Storage,
         "openflags",
         Drives,
-        "o_direct, directio: O_DIRECT; o_sync: file-sync writes; o_dsync, o_rsync: data-sync writes; fsync: a COMMIT at the end",
+        "o_direct, directio: O_DIRECT, over NFS file-sync writes; o_sync: file-sync writes; o_dsync, o_rsync: data-sync writes; fsync: a COMMIT at the end",
     ),
     word(Storage, "host", Drives, "hosts that use it; on all of them the same file"),
     word(Storage, "hd", Drives, "as host"),

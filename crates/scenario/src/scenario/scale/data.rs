@@ -157,7 +157,7 @@ fn sets(steps: &[Step]) -> BTreeMap<Key, Set> {
             let of_all = |bytes: u64| {
                 part(bytes, files, u64::from(load.files.max(1))).saturating_add(1).min(whole)
             };
-            let least = FILE_BYTES_MIN.max(FILE_REQUESTS_MIN * reach(load));
+            let least = FILE_BYTES_MIN.max(FILE_REQUESTS_MIN.saturating_mul(reach(load)));
             set.file_min = set.file_min.max(least.min(load.file_bytes));
             set.meaningful = set.meaningful.max(meaningful(load).min(whole));
             set.needed = set.needed.max(of_all(needed(load)));
@@ -166,9 +166,11 @@ fn sets(steps: &[Step]) -> BTreeMap<Key, Set> {
     sets
 }
 
-/// The least size of a file: the largest request, and a place to put it.
+/// The least size of a file: the largest request, and a place to put it; the bytes left out behind
+/// it.
 fn reach(load: &Workload) -> u64 {
-    largest(load).max(u64::from(load.align_bytes.unwrap_or(1)))
+    let skipped = load.skip_bytes.unsigned_abs();
+    largest(load).max(u64::from(load.align_bytes.unwrap_or(1))).saturating_add(skipped)
 }
 
 /// The least common multiple of request sizes and alignment, or the largest where that becomes
@@ -327,6 +329,18 @@ fn apply(load: &mut Workload, set: &Set, changes: &mut Changes) {
     }
     if size < size_before {
         places(load, size_before, changes);
+    }
+    if load.operation == Operation::Remove {
+        removable(load);
+    }
+}
+
+/// Files that are removed are there once, and each job has at least one.
+fn removable(load: &mut Workload) {
+    load.jobs = load.jobs.min(load.files);
+    load.clients = load.clients.min(load.jobs);
+    if let Length::Operations(count) = &mut load.length {
+        *count = (*count).min(u64::from(load.files));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Changes, Scale};
 use crate::scenario::Step;
-use weir_load::workload::Workload;
+use weir_load::workload::{Length, Operation, Workload};
 
 /// Makes clients, jobs and depths fit: jobs in the same proportion in all steps, what is left over
 /// from the depth.
@@ -21,8 +21,15 @@ pub(super) fn fewer_at_a_time(steps: &mut [Step], scale: &Scale, changes: &mut C
             load.depth = times(load.depth, part, of);
         }
     }
-    for (step, before) in steps.iter().zip(&before) {
-        for (load, before) in step.loads.iter().zip(&before.loads) {
+    for (step, before) in steps.iter_mut().zip(&before) {
+        for (load, before) in step.loads.iter_mut().zip(&before.loads) {
+            if let (Operation::Create, Length::Operations(count)) =
+                (load.operation, &mut load.length)
+            {
+                // Each job creates as many files as before.
+                let jobs = (u64::from(load.jobs), u64::from(before.jobs.max(1)));
+                *count = (*count / jobs.1).saturating_mul(jobs.0).max(1);
+            }
             if load.client_delays_us != before.client_delays_us {
                 let (some, all) = (load.client_delays_us.len(), before.client_delays_us.len());
                 changes.say(format!("the first {some} of {all} distances of clients"));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalogue;
-use crate::scenario::{Axis, Chart, Language};
+use crate::scenario::{Axis, Chart, Language, Published};
 use proptest::prelude::*;
 use weir_load::workload::{
     Layout, Operation, Pattern, Rate, Region, SizeShare, Starts, VerifyScope,
@@ -22,6 +22,7 @@ fn written(steps: Vec<Step>) -> Scenario {
         steps,
         changes: Vec::new(),
         waiting: None,
+        target: None,
         text: None,
         hosts: Vec::new(),
     }
@@ -116,6 +117,101 @@ fn an_axis_of_requests_in_flight_stays_true_and_repeats_are_left_out() {
         of.map(|step| step.axis.as_ref().unwrap().value).collect()
     };
     assert_eq!(axes("nconnect=1"), axes("nconnect=8"));
+}
+
+/// The measured properties of a step: its loads without names, seeds and the handling of files, and
+/// the state of caches.
+fn measured(step: &Step) -> String {
+    let mut told = serde_json::to_value((&step.loads, step.cache)).unwrap();
+    for load in told[0].as_array_mut().unwrap() {
+        for field in ["name", "seed", "keep", "layout"] {
+            load.as_object_mut().unwrap().remove(field);
+        }
+    }
+    told.to_string()
+}
+
+/// Names of steps that measure the same as an earlier one, where they did not in `original`.
+fn twice(scaled: &Scenario, original: &Scenario) -> Vec<String> {
+    let before =
+        |name: &str| original.steps.iter().find(|step| step.name == name).map(measured).unwrap();
+    let steps: Vec<&Step> = scaled.steps.iter().filter(|step| !step.preparation).collect();
+    let mut found = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let same = steps[..number].iter().any(|other| {
+            measured(other) == measured(step) && before(&other.name) != before(&step.name)
+        });
+        found.extend(same.then(|| step.name.clone()));
+    }
+    found
+}
+
+#[test]
+fn no_test_has_the_same_step_twice_after_scaling() {
+    let mut left_out = 0;
+    for entry in catalogue::all() {
+        let Ok(original) = catalogue::scenario(&entry.name) else { continue };
+        for to in [
+            Scale { in_flight: Some(256), ..Scale::default() },
+            Scale { in_flight: Some(8), max_data_bytes: Some(GIB), ..Scale::default() },
+            Scale { clients: Some(1), jobs: Some(1), depth: Some(1), ..Scale::default() },
+            Scale::automatic(&original, Facts { processors: 2, ..Facts::default() }),
+        ] {
+            let scaled = scale(&original, &to);
+            assert_eq!(twice(&scaled, &original), Vec::<String>::new(), "{} {to:?}", entry.name);
+            left_out += original.steps.len() - scaled.steps.len();
+        }
+    }
+    assert!(left_out > 10, "{left_out}");
+}
+
+/// A step with so many jobs.
+fn step_of(name: &str, jobs: u32) -> Step {
+    let load = Workload { name: name.to_owned(), jobs, files: 4, ..Workload::default() };
+    Step { name: name.to_owned(), loads: vec![load], shares_files: true, ..Step::default() }
+}
+
+fn names_of(scenario: &Scenario) -> Vec<&str> {
+    scenario.steps.iter().map(|step| step.name.as_str()).collect()
+}
+
+#[test]
+fn steps_that_became_the_same_are_left_out_whatever_they_are_called() {
+    let mut original = one(Workload::default());
+    original.steps = vec![step_of("26", 26), step_of("32", 32), step_of("64", 64)];
+    original.steps[0].loads[0].keep = true;
+    original.steps[1].loads[0].keep = true;
+    original.steps[1].loads[0].layout = Layout::Existing;
+    original.steps[1].loads[0].seed = 7;
+    original.steps[1].published = Some(Published { iops: Some(1.0), ..Published::default() });
+    original.steps[2].shares_files = false;
+    let of = |jobs| scale(&original, &Scale { jobs: Some(jobs), ..Scale::default() });
+    let scaled = of(20);
+    assert_eq!(names_of(&scaled), ["26"]);
+    let last = &scaled.steps[0];
+    assert!(!last.shares_files && !last.loads[0].keep, "it is the last one now");
+    let told = "left out, for being the same as another now: 32 (as 26), 64 (as 26)";
+    assert!(scaled.changes.iter().any(|change| change == told), "{:?}", scaled.changes);
+    assert_eq!(names_of(&of(40)), ["26", "32", "64"]);
+    let mut excluded = original.clone();
+    excluded.steps[1].cache = Cache::Excluded;
+    let scaled = scale(&excluded, &Scale { jobs: Some(20), ..Scale::default() });
+    assert_eq!(names_of(&scaled), ["26", "32"], "caches are part of what is measured");
+}
+
+#[test]
+fn parts_of_a_rate_that_is_left_out_become_parts_of_the_one_that_stays() {
+    let mut original = one(Workload::default());
+    let half = |name: &str, of: &str| {
+        let mut step = step_of(name, 4);
+        step.loads[0].rate = Rate::Share { of: of.to_owned(), percent: 50.0 };
+        step
+    };
+    let fill = Step { preparation: true, ..step_of("warm", 30) };
+    original.steps =
+        vec![step_of("a", 26), half("half a", "a"), fill, step_of("b", 32), half("half b", "b")];
+    let scaled = scale(&original, &Scale { jobs: Some(2), ..Scale::default() });
+    assert_eq!(names_of(&scaled), ["a", "half a"], "with the preparation of what is left out");
 }
 
 #[test]

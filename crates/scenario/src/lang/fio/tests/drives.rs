@@ -5,8 +5,9 @@ use super::super::known::{JOB, Treatment};
 use super::{command_line, load, read};
 use crate::scenario::Cache;
 use weir_load::workload::{
-    Draw, Layout, Length, Operation, Pacing, Pattern, Rate, Region, SizeShare, Stability, Starts,
-    Think, VerifyScope, Workload,
+    Draw, FileOrder, Flow, LatencyTarget, Layout, Length, MinRate, Operation, Pacing, Pattern,
+    Positions, Rate, Region, SizeShare, Stability, Starts, Think, VerifyScope, Visit, Workload,
+    Zone,
 };
 
 fn data(pattern: Pattern, read_percent: u8) -> Operation {
@@ -109,6 +110,33 @@ const DRIVEN: &[(&str, &str, Check)] = &[
     ("random_distribution", "rw=randread random_distribution=zipf:1.2", |w| {
         w.draw == Draw::Zipf { theta: 1.2 }
     }),
+    ("rw_sequencer", "rw=randread:4 rw_sequencer=identical", |w| {
+        w.visit == Some(Visit { requests: 4, again: true })
+    }),
+    ("io_submit_mode", "ioengine=sync iodepth=9 io_submit_mode=offload", |w| w.depth == 9),
+    ("nfs_url", "ioengine=nfs iodepth=9 nfs_url=nfs://h/v", |w| w.depth == 9),
+    ("rate_min", "rate=1m ratemin=512k numjobs=2", |w| {
+        w.min_rate == Some(MinRate::Bytes(524_288.0)) && w.rate == Rate::Bytes(2_097_152.0)
+    }),
+    ("rate_iops_min", "rw=write rate_iops_min=1,500", |w| {
+        w.min_rate == Some(MinRate::Operations(500.0))
+    }),
+    ("latency_target", "latency_target=500ms latency_window=5000000", |w| {
+        let (us, window_us) = (500_000, 5_000_000);
+        w.latency_target == Some(LatencyTarget { us, window_us, percent: 100.0, goes_on: false })
+    }),
+    ("latency_window", "latency_target=9 latency_window=5s", |w| {
+        w.latency_target.is_some_and(|target| (target.us, target.window_us) == (9, 5_000_000))
+    }),
+    ("latency_percentile", "latency_target=9 latency_window=5 latency_percentile=99.9", |w| {
+        w.latency_target.is_some_and(|target| target.percent == 99.9)
+    }),
+    ("latency_run", "latency_target=9 latency_window=5 latency_run=1", |w| {
+        w.latency_target.is_some_and(|target| target.goes_on)
+    }),
+    ("flow", "flow=8", |w| w.flow == Some(Flow { group: 0, weight: 8, sleep_us: 0 })),
+    ("flow_id", "flow=8 flow_id=3", |w| w.flow.is_some_and(|flow| flow.group == 3)),
+    ("flow_sleep", "flow=8 flow_sleep=500", |w| w.flow.is_some_and(|flow| flow.sleep_us == 500)),
     ("percentage_random", "rw=randread percentage_random=30", |w| {
         w.operation == data(Pattern::Mixed { random_percent: 30 }, 100)
     }),
@@ -124,12 +152,17 @@ const DRIVEN: &[(&str, &str, Check)] = &[
     }),
     ("verify", "rw=write verify=crc32c", |w| w.verify == Some(VerifyScope::All)),
     ("do_verify", "rw=write verify=crc32c do_verify=0", |w| w.verify.is_none()),
-    ("file_service_type", "nrfiles=2 file_service_type=sequential", |w| w.files == 2),
+    ("file_service_type", "nrfiles=2 file_service_type=sequential", |w| {
+        (w.files, w.file_order) == (2, FileOrder::ByOperation)
+    }),
     ("kb_base", "kb_base=1000 bs=8k size=800k", |w| {
         (w.block_bytes, w.file_bytes) == (8000, 800_000)
     }),
     ("exitall", "exitall=1", |w| w.jobs == 1),
 ];
+
+/// Options that need several jobs, and are tested apart.
+const OF_SEVERAL: &[&str] = &["wait_for"];
 
 #[test]
 fn every_option_that_drives_drives_what_it_says() {
@@ -139,7 +172,8 @@ fn every_option_that_drives_drives_what_it_says() {
     }
     for known in JOB {
         let drives = matches!(known.treatment, Treatment::Drives(_));
-        let tested = DRIVEN.iter().any(|(name, ..)| *name == known.name);
+        let tested =
+            DRIVEN.iter().any(|(name, ..)| *name == known.name) || OF_SEVERAL.contains(&known.name);
         assert_eq!(drives, tested, "{}", known.name);
     }
 }
@@ -159,6 +193,158 @@ fn every_pattern_is_known() {
         assert_eq!(load.operation, data(pattern, reads), "{rw}");
         assert_eq!(load.layout != Layout::Sparse, written, "{rw}");
     }
+}
+
+#[test]
+fn modifiers_of_the_order_skip_bytes_or_visit_a_place_several_times() {
+    let forwards = load("rw=read:8k bs=4k");
+    assert_eq!((forwards.operation, forwards.skip_bytes), (data(Pattern::Sequential, 100), 8192));
+    // As fio 3.33: requests at every third block, once. 1 MiB holds 256 blocks.
+    assert_eq!(forwards.length, Length::Bytes { per_job: 86 * 4096, at_most_s: None });
+    let twice = load("rw=read:8k bs=4k loops=2 nrfiles=2");
+    // Of each file of 128 blocks 43, and all of it twice.
+    assert_eq!(twice.length, Length::Bytes { per_job: 4 * 43 * 4096, at_most_s: None });
+    let backwards = load("rw=write:-8k bs=4k");
+    assert_eq!(backwards.skip_bytes, -8192);
+    assert_eq!(backwards.length, Length::Bytes { per_job: 1 << 20, at_most_s: None });
+    let onward = load("rw=randread:8 norandommap");
+    assert_eq!(onward.visit, Some(Visit { requests: 8, again: false }));
+    assert_eq!(load("rw=randread:1").visit, None);
+    assert_eq!(load("rw=write:3 rw_sequencer=identical").skip_bytes, 3, "bytes, as in fio");
+}
+
+#[test]
+fn every_distribution_is_known() {
+    let draw = |text: &str| load(&format!("rw=randread random_distribution={text}")).draw;
+    assert_eq!(draw("zipf:1.2:0.25"), Draw::Zipf { theta: 1.2 });
+    assert_eq!(draw("pareto:0.2"), Draw::Pareto { h: 0.2 });
+    assert_eq!(draw("normal:20"), Draw::Normal { deviation_percent: 20.0 });
+    let zones = |of: &[(u8, f64)]| {
+        let zone = |(requests_percent, size_percent): &(u8, f64)| Zone {
+            requests_percent: *requests_percent,
+            size_percent: *size_percent,
+        };
+        Draw::Zoned { zones: of.iter().map(zone).collect() }
+    };
+    assert_eq!(draw("zoned:50/5:30/15:20/"), zones(&[(50, 5.0), (30, 15.0), (20, 80.0)]));
+    assert_eq!(draw("zoned:100/10"), zones(&[(100, 10.0)]));
+    let quarters = zones(&[(60, 25.0), (40, 75.0)]);
+    assert_eq!(draw("zoned_abs:60/256k:40/"), quarters);
+    let writes = load("rw=randwrite random_distribution=zoned:100/10,60/25:40/75").draw;
+    assert_eq!(writes, quarters, "writes have their own");
+    assert_eq!(load("rw=read random_distribution=pareto:0.2").draw, Draw::Permuted);
+}
+
+#[test]
+fn files_are_visited_in_turn_unless_another_order_is_wanted() {
+    for (options, order) in [
+        ("nrfiles=4", FileOrder::InTurn),
+        ("nrfiles=4 rw=randwrite file_service_type=roundrobin:1", FileOrder::InTurn),
+        ("", FileOrder::ByOperation),
+        ("nrfiles=4 file_service_type=roundrobin:8", FileOrder::ByOperation),
+        ("nrfiles=4 rw=randread file_service_type=random", FileOrder::ByOperation),
+        ("nrfiles=4 rw=randread percentage_random=50", FileOrder::ByOperation),
+        ("nrfiles=4 rw=randread:4", FileOrder::ByOperation),
+    ] {
+        assert_eq!(load(options).file_order, order, "{options}");
+    }
+    let noted = |options: &str| {
+        let text = format!("[a]\nsize=1m\nnrfiles=4\n{options}\n");
+        let changes = read(&text).unwrap().changes;
+        changes.iter().any(|change| change.contains("are visited in"))
+    };
+    assert!(!noted("") && noted("file_service_type=random") && noted("rw=randread:4"));
+}
+
+#[test]
+fn a_sequential_mix_has_two_positions() {
+    assert_eq!(load("rw=rw").positions, Positions::ByDirection);
+    assert_eq!(load("rw=randrw").positions, Positions::Shared);
+    assert_eq!(load("rw=write").positions, Positions::Shared);
+}
+
+#[test]
+fn engines_of_names_create_look_up_and_remove_each_file_once() {
+    let text = |engine: &str, more: &str| {
+        format!("[global]\nioengine={engine}\nnrfiles=200\nfilesize=4k\n{more}\n[a]\n")
+    };
+    let only = |engine: &str, more: &str| {
+        let scenario = read(&text(engine, more)).unwrap();
+        assert_eq!((scenario.steps.len(), scenario.steps[0].loads.len()), (1, 1));
+        scenario.steps[0].loads[0].clone()
+    };
+    let create = only("filecreate", "create_on_open=1\nfallocate=none\nopenfiles=1\nnumjobs=3");
+    assert_eq!((create.operation, create.jobs, create.depth), (Operation::Create, 3, 1));
+    assert_eq!(create.length, Length::Operations(600));
+    let stat = only("filestat", "thread");
+    assert_eq!((stat.operation, stat.files, stat.file_bytes), (Operation::Lookup, 200, 4096));
+    assert_eq!((stat.length, stat.file_order), (Length::Operations(200), FileOrder::InTurn));
+    assert_eq!(stat.names.first().unwrap(), "a.0.0");
+    let timed = only("filestat", "time_based\nruntime=5\nrate_iops=100");
+    assert_eq!((timed.length, timed.rate), (Length::Seconds(5.0), Rate::Operations(100.0)));
+    let remove = only("filedelete", "unlink=0");
+    assert_eq!((remove.operation, remove.size_needed()), (Operation::Remove, 4096));
+    for (engine, more, wanted) in [
+        ("filecreate", "time_based\nruntime=5", "time_based in [a]: cannot be applied"),
+        ("filedelete", "loops=2", "loops in [a]: cannot be applied"),
+        ("filestat", "ramp_time=5", "ramp_time in [a]: needs time_based"),
+        ("filestat", "rw_mixread=5", "is not an option of a fio job"),
+    ] {
+        let error = read(&text(engine, more)).unwrap_err();
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
+fn a_job_waits_for_the_only_one_before_it() {
+    let text = "[global]\nsize=1m\n[w]\nrw=write\n[r]\nwait_for=w\n[s]\n[late]\nwait_for=w\n";
+    let steps = read(text).unwrap().steps;
+    let names: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["w", "r + s + late"], "the job that it waits for has ended before");
+    let several = read("[global]\nsize=1m\n[a]\n[b]\n[c]\nwait_for=a\n").unwrap_err();
+    assert!(several.contains("wait_for in [c]: is one of several jobs"), "{several}");
+    let none = read("[a]\nsize=1m\nwait_for=b\n").unwrap_err();
+    assert!(none.contains("there is no job [b] before it"), "{none}");
+}
+
+#[test]
+fn nfs_url_is_the_target_of_all_jobs() {
+    let text = "[global]\nioengine=nfs\nsize=1m\nnfs_url=nfs://1.2.3.4/vol\n\
+                filename_format=f.$clientuid.$jobnum\n[a]\n[b]\nstonewall\n";
+    let scenario = read(text).unwrap();
+    assert_eq!(scenario.target.as_deref(), Some("nfs://1.2.3.4/vol"));
+    assert_eq!(scenario.steps[0].loads[0].names, ["f..0"]);
+    assert_eq!(read("[a]\nsize=1m\n").unwrap().target, None);
+    for (url, wanted) in [("nfs://5.6.7.8/vol", "is another one than"), ("host:/v", "must start")] {
+        let error = read(&format!("{text}[c]\nnfs_url={url}\n")).unwrap_err();
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
+fn a_device_is_a_file_where_it_is_mapped() {
+    let text = "[a]\nsize=1m\nfilename=/dev/nvme0n1\n";
+    let source = crate::lang::Source {
+        name: "jobs.fio".into(),
+        text: text.into(),
+        language: crate::scenario::Language::Fio,
+    };
+    let maps = vec![crate::lang::Map::parse("/dev/nvme0n1:=data").unwrap()];
+    let options = crate::lang::Options { maps, ..Default::default() };
+    let load = super::super::scenario(&source, &options).unwrap().steps[0].loads[0].clone();
+    assert_eq!((load.directory.as_str(), load.names.as_slice()), ("data", &["nvme0n1".into()][..]));
+    let error = read(text).unwrap_err();
+    assert!(error.contains("--map /dev/nvme0n1:=DIRECTORY"), "{error}");
+}
+
+#[test]
+fn a_mix_at_rates_has_a_minimum_of_each_direction() {
+    let text = "[a]\nsize=1m\nrw=randrw\ntime_based\nruntime=5\nratemin=4k,8k\n";
+    let scenario = read(&format!("{text}rate=1m,1m\n")).unwrap();
+    let minimums: Vec<_> = scenario.steps[0].loads.iter().map(|load| load.min_rate).collect();
+    assert_eq!(minimums, [Some(MinRate::Bytes(4096.0)), Some(MinRate::Bytes(8192.0))]);
+    let error = read(text).unwrap_err();
+    assert!(error.contains("rate_min in [a]: of a mix needs a rate"), "{error}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Tests of each word of Vdbench: steps, their order, and the fields of their loads.
 
 mod applied;
-mod published;
 mod runs;
 mod texts;
 

@@ -1,0 +1,116 @@
+//! Leaving out steps that scaling made the same as others: the same load under two names would be
+//! shown as two results of one test.
+
+use super::Changes;
+use crate::scenario::{Scenario, Step};
+use std::collections::BTreeMap;
+use weir_load::workload::{Layout, Rate, Workload};
+
+/// Leaves out the steps of `scaled` that are the same as one before, and were not in `original`.
+/// Rates that are parts of theirs become parts of those of the steps that stay. A preparation goes
+/// with all that it prepares.
+pub(super) fn leave_out(scaled: &mut Scenario, original: &Scenario, changes: &mut Changes) {
+    let same = repeats(&scaled.steps, &original.steps);
+    if same.is_empty() {
+        return;
+    }
+    let told: Vec<String> = scaled
+        .steps
+        .iter()
+        .filter_map(|step| Some(format!("{} (as {})", step.name, same.get(&step.name)?)))
+        .collect();
+    changes.say(format!("left out, for being the same as another now: {}", told.join(", ")));
+    for load in scaled.steps.iter_mut().flat_map(|step| &mut step.loads) {
+        if let Rate::Share { of, .. } = &mut load.rate
+            && let Some(other) = same.get(of)
+        {
+            of.clone_from(other);
+        }
+    }
+    let last = scaled.steps.last().cloned();
+    let stay = stay(&scaled.steps, &same);
+    let mut stay = stay.iter();
+    scaled.steps.retain(|_| stay.next().copied().unwrap_or(true));
+    // The files are removed after the last step, whichever that is now.
+    if let (Some(before), Some(last)) = (last, scaled.steps.last_mut())
+        && before.name != last.name
+    {
+        last.shares_files = before.shares_files;
+        for (load, before) in last.loads.iter_mut().zip(&before.loads) {
+            load.keep = before.keep;
+        }
+    }
+}
+
+/// Steps by name that are the same as an earlier one, with its name.
+fn repeats(scaled: &[Step], original: &[Step]) -> BTreeMap<String, String> {
+    let mut same = BTreeMap::new();
+    for (number, step) in scaled.iter().enumerate().filter(|(_, step)| !step.preparation) {
+        let were_alike = |earlier: usize| match (original.get(earlier), original.get(number)) {
+            (Some(one), Some(other)) => alike(one, other, &BTreeMap::new()),
+            _ => false,
+        };
+        let earlier = scaled.iter().take(number).enumerate().find(|(at, earlier)| {
+            !earlier.preparation
+                && !same.contains_key(&earlier.name)
+                && alike(earlier, step, &same)
+                && !were_alike(*at)
+        });
+        if let Some((_, earlier)) = earlier {
+            same.insert(step.name.clone(), earlier.name.clone());
+        }
+    }
+    same
+}
+
+/// Do two steps apply the same loads, in the same state of caches? Their names, the order of their
+/// blocks by chance, and who lays out and removes the files do not matter.
+fn alike(one: &Step, other: &Step, same: &BTreeMap<String, String>) -> bool {
+    let bare = |load: &Workload, layout: Layout| Workload {
+        name: String::new(),
+        seed: 0,
+        keep: false,
+        layout,
+        rate: match &load.rate {
+            Rate::Share { of, percent } => {
+                let of = same.get(of).unwrap_or(of).clone();
+                Rate::Share { of, percent: *percent }
+            }
+            rate => rate.clone(),
+        },
+        ..load.clone()
+    };
+    one.cache == other.cache
+        && one.loads.len() == other.loads.len()
+        && one.loads.iter().zip(&other.loads).all(|(one, other)| {
+            // Files that are there were laid out by an earlier step.
+            let laid_out = one.layout == Layout::Existing || other.layout == Layout::Existing;
+            let layout = if laid_out { Layout::Existing } else { other.layout };
+            let first = if laid_out { Layout::Existing } else { one.layout };
+            (one.jobs, one.depth, one.file_bytes) == (other.jobs, other.depth, other.file_bytes)
+                && bare(one, first) == bare(other, layout)
+        })
+}
+
+/// Which steps stay.
+fn stay(steps: &[Step], same: &BTreeMap<String, String>) -> Vec<bool> {
+    let mut stay = Vec::with_capacity(steps.len());
+    // Does one of the measured steps behind a preparation stay, up to the next preparation? `None`
+    // if there are none.
+    let mut wanted = None;
+    let mut prepares = false;
+    for step in steps.iter().rev() {
+        if step.preparation {
+            prepares = true;
+            stay.push(wanted.unwrap_or(true));
+            continue;
+        }
+        let stays = !same.contains_key(&step.name);
+        let is_last = std::mem::take(&mut prepares);
+        let behind = !is_last && wanted == Some(true);
+        wanted = Some(behind || stays);
+        stay.push(stays);
+    }
+    stay.reverse();
+    stay
+}

@@ -1,0 +1,112 @@
+//! The example job files that come with fio 3.33, and what becomes of each.
+
+/// The outcome for an example of fio.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Example {
+    /// It is read as it is.
+    Runs,
+    /// It needs a size for its files.
+    WithSize,
+    /// It needs a size, and a file in place of this device.
+    OnAFile(&'static str),
+    /// This section of it is read.
+    Section(&'static str),
+    /// It is refused, with these words.
+    Refused(&'static str),
+}
+
+const PROTOCOL: &str = "has a protocol of its own";
+const DEVICE: &str = "works with a device";
+const NO_IO: &str = "does no I/O";
+const OTHER: &str = "does something else than reading and writing";
+const ZONES: &str = "zones are a matter of devices";
+
+/// The example job files of fio 3.33, by name.
+pub(crate) const EXAMPLES: &[(&str, Example)] = &[
+    ("1mbs_clients", Example::Runs),
+    ("aio-read", Example::Runs),
+    ("backwards-read", Example::Runs),
+    ("basic-verify", Example::OnAFile("/dev/XXX")),
+    ("butterfly", Example::WithSize),
+    ("cmdprio-bssplit", Example::OnAFile("/dev/sda")),
+    ("cmdprio-percentage", Example::OnAFile("/dev/sda")),
+    ("cpp_null", Example::Refused(NO_IO)),
+    ("cpuio", Example::Refused(NO_IO)),
+    ("cross-stripe-verify", Example::Refused("is a device")),
+    ("dedupe-global", Example::Refused("data is always of chance")),
+    ("dev-dax", Example::Refused(DEVICE)),
+    ("dfs", Example::Refused(PROTOCOL)),
+    ("disk-zone-profile", Example::Refused(ZONES)),
+    ("e4defrag", Example::Refused(OTHER)),
+    ("e4defrag2", Example::Refused(OTHER)),
+    ("enospc-pressure", Example::Refused("ignore_error")),
+    ("exec", Example::Refused(NO_IO)),
+    ("exitwhat", Example::Refused("exit_what")),
+    ("falloc", Example::Refused(OTHER)),
+    ("filecreate-ioengine", Example::Runs),
+    ("filedelete-ioengine", Example::Runs),
+    ("filestat-ioengine", Example::Runs),
+    ("fio-rand-RW", Example::Runs),
+    ("fio-rand-read", Example::Runs),
+    ("fio-rand-write", Example::Runs),
+    ("fio-seq-RW", Example::Runs),
+    ("fio-seq-read", Example::Runs),
+    ("fio-seq-write", Example::Runs),
+    ("fixed-rate-submission", Example::Runs),
+    ("flow", Example::Runs),
+    ("fsx", Example::Runs),
+    ("ftruncate", Example::Refused(OTHER)),
+    ("gfapi", Example::Refused(PROTOCOL)),
+    ("gpudirect-rdmaio-client", Example::Refused(PROTOCOL)),
+    ("gpudirect-rdmaio-server", Example::Refused(PROTOCOL)),
+    ("http-s3-crypto", Example::Refused(PROTOCOL)),
+    ("http-s3-storage-class", Example::Refused(PROTOCOL)),
+    ("http-s3", Example::Refused(PROTOCOL)),
+    ("http-swift", Example::Refused(PROTOCOL)),
+    ("http-webdav", Example::Refused(PROTOCOL)),
+    ("ime", Example::Refused(PROTOCOL)),
+    ("iometer-file-access-server", Example::Runs),
+    ("jesd219", Example::OnAFile("/dev/nvme0n1")),
+    ("latency-profile", Example::OnAFile("/dev/sda")),
+    ("libcufile-cufile", Example::Refused(DEVICE)),
+    ("libcufile-posix", Example::Refused(DEVICE)),
+    ("libhdfs", Example::Refused(PROTOCOL)),
+    ("libiscsi", Example::Refused(PROTOCOL)),
+    ("libpmem", Example::Refused(DEVICE)),
+    ("librpma_apm-client", Example::Refused(PROTOCOL)),
+    ("librpma_apm-server", Example::Refused(PROTOCOL)),
+    ("librpma_gpspm-client", Example::Refused(PROTOCOL)),
+    ("librpma_gpspm-server", Example::Refused(PROTOCOL)),
+    ("libzbc-rand-write", Example::Refused(DEVICE)),
+    ("libzbc-seq-read", Example::Refused(DEVICE)),
+    ("mtd", Example::Refused(DEVICE)),
+    ("nbd", Example::Refused(PROTOCOL)),
+    ("netio", Example::Refused(PROTOCOL)),
+    ("netio_multicast", Example::Refused(PROTOCOL)),
+    ("nfs", Example::Runs),
+    ("null", Example::Refused(NO_IO)),
+    ("numa", Example::OnAFile("/dev/sdb1")),
+    ("pmemblk", Example::Refused(DEVICE)),
+    ("poisson-rate-submission", Example::Runs),
+    ("rados", Example::Refused(PROTOCOL)),
+    ("rand-zones", Example::Runs),
+    ("rbd", Example::Refused(PROTOCOL)),
+    ("rdmaio-client", Example::Refused(PROTOCOL)),
+    ("rdmaio-server", Example::Refused(PROTOCOL)),
+    ("sg_verify-fail", Example::Refused(DEVICE)),
+    ("sg_verify", Example::Refused(DEVICE)),
+    ("sg_write_same_ndob", Example::Refused(DEVICE)),
+    ("ssd-steadystate", Example::OnAFile("/dev/fioa")),
+    ("ssd-test", Example::Runs),
+    ("steadystate", Example::Refused("steadystate")),
+    ("surface-scan", Example::Refused("never fills a target")),
+    ("tiobench-example", Example::Runs),
+    ("uring-cmd-ng", Example::Refused(DEVICE)),
+    ("uring-cmd-zoned", Example::Refused(DEVICE)),
+    ("waitfor", Example::Runs),
+    ("xnvme-compare", Example::Section("default")),
+    ("xnvme-zoned", Example::Refused(ZONES)),
+    ("zbd-rand-write", Example::Refused(ZONES)),
+    ("zbd-seq-read", Example::Refused(ZONES)),
+    ("zipf", Example::Refused(NO_IO)),
+];
