@@ -132,8 +132,6 @@ fn judged_pair(pair: &Pair, base: &Found<'_>, other: &Found<'_>) -> Option<PairR
         value: value(pair.figure, found.summary),
         repeats: found.summary.repeats,
     };
-    let mut remarks = doubts(base.step, &pair.base.label);
-    remarks.extend(doubts(other.step, &pair.other.label));
     Some(PairResult {
         name: pair.name.clone(),
         title: pair.title.clone(),
@@ -147,8 +145,23 @@ fn judged_pair(pair: &Pair, base: &Found<'_>, other: &Found<'_>) -> Option<PairR
         published_ratio: pair.published.clone(),
         verdict: verdict::of(&ratio, &pair.published),
         differences: differences_in_words(base.step, other.step),
-        remarks,
+        remarks: doubts_about(pair, base, other),
     })
+}
+
+/// The doubts about the figures of both sides, each once.
+fn doubts_about(pair: &Pair, base: &Found<'_>, other: &Found<'_>) -> Vec<String> {
+    const BOTH: &str = "both sides";
+    let [first, second] = [base, other].map(|found| doubts(found.step, BOTH));
+    let both = first.iter().filter(|doubt| second.contains(doubt));
+    let mut all: Vec<String> = both.cloned().collect();
+    for (found, label, own, others) in
+        [(base, &pair.base.label, &first, &second), (other, &pair.other.label, &second, &first)]
+    {
+        let told = doubts(found.step, label).into_iter().zip(own);
+        all.extend(told.filter(|(_, doubt)| !others.contains(doubt)).map(|(told, _)| told));
+    }
+    all
 }
 
 /// Why a pair of which a side was measured can't be judged.
@@ -178,7 +191,7 @@ mod tests {
     use super::*;
     use crate::results::{PairVerdict, TestResult};
     use crate::suite::testing::step_result;
-    use weir_scenario::scenario::{Chart, Language};
+    use weir_scenario::scenario::{Cache, Chart, Language};
 
     /// A step with five repeats that reached about these figures.
     fn step(name: &str, group: &str, iops: f64) -> StepResult {
@@ -248,6 +261,21 @@ mod tests {
         let alone = judge(&[&same]);
         let told = format!("step reads-100 of {UNCACHED} was not measured");
         assert_eq!(alone.open_pairs[0].why, told);
+    }
+
+    #[test]
+    fn doubts_about_both_sides_are_told_once() {
+        let with = |open: &[&str]| {
+            let mut step = step("reads-100", "", 1000.0);
+            step.cache.wanted = Cache::Excluded;
+            step.cache.open = open.iter().map(|&doubt| doubt.to_owned()).collect();
+            vec![step]
+        };
+        let both = results("a", vec![(CACHED, with(&["x", "y"])), (UNCACHED, with(&["y", "z"]))]);
+        let remarks = &judge(&[&both]).pairs[0].remarks;
+        let expected =
+            ["both sides: caches: y", "cache included: caches: x", "cache excluded: caches: z"];
+        assert_eq!(*remarks, expected);
     }
 
     #[test]

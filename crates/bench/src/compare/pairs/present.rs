@@ -33,15 +33,16 @@ pub(crate) fn table(pairs: &[PairResult], narrow: bool) -> Table {
     Table { columns, rows: pairs.iter().map(|pair| row(pair, pairs, narrow)).collect() }
 }
 
-/// The title of a pair, with the results that it is of where there are several.
+/// The title of a pair, with the results that it is of where others have the same title.
 fn name(pair: &PairResult, all: &[PairResult]) -> String {
     let PairResult { title, base, other, .. } = pair;
-    let first = all.first().map(|pair| pair.base.result.as_str());
-    let one = |pair: &PairResult| Some(pair.base.result.as_str()) == first;
-    match (base.result == other.result, all.iter().all(one)) {
-        (true, true) => title.clone(),
-        (true, false) => format!("{title} ({})", base.result),
-        (false, _) => format!("{title} ({} over {})", other.result, base.result),
+    if all.iter().filter(|one| one.title == *title).count() < 2 {
+        return title.clone();
+    }
+    if base.result == other.result {
+        format!("{title} ({})", base.result)
+    } else {
+        format!("{title} ({} over {})", other.result, base.result)
     }
 }
 
@@ -133,14 +134,24 @@ pub(crate) fn open(judged: &Judged) -> Vec<String> {
     told.collect()
 }
 
-/// The sentences that belong to each pair: its differences and doubts, each once.
+/// The differences of the sides of each pair, and the doubts about them, each once with its pairs.
 pub(crate) fn remarks(pairs: &[PairResult]) -> Vec<String> {
-    let told = pairs.iter().filter_map(|pair| {
-        let differs = (!pair.differences.is_empty()).then(|| pair.differences.join(", "));
-        let mut all: Vec<String> =
-            differs.into_iter().chain(pair.remarks.iter().cloned()).collect();
-        all.dedup();
-        (!all.is_empty()).then(|| format!("{}: {}.", name(pair, pairs), all.join("; ")))
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for pair in pairs {
+        let differences = (!pair.differences.is_empty()).then(|| pair.differences.join(", "));
+        for sentence in differences.into_iter().chain(pair.remarks.iter().cloned()) {
+            match all.iter_mut().find(|(known, _)| *known == sentence) {
+                Some((_, names)) => names.push(name(pair, pairs)),
+                None => all.push((sentence, vec![name(pair, pairs)])),
+            }
+        }
+    }
+    let told = all.into_iter().map(|(sentence, names)| {
+        if names.len() == pairs.len() && names.len() > 1 {
+            format!("All pairs: {sentence}.")
+        } else {
+            format!("{}: {sentence}.", names.join("; "))
+        }
     });
     told.collect()
 }
