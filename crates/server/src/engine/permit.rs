@@ -189,7 +189,7 @@ impl Permit {
         if self.is_judged() {
             match self.begun {
                 Some(_) if !self.aside => {
-                    volume.stats.dropped(self.connection.worker, self.cost, now)
+                    volume.stats.dropped(self.connection.worker, self.cost, now);
                 }
                 _ => volume.stats.returned(self.connection.worker, self.cost, now),
             }
