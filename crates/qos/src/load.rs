@@ -14,7 +14,10 @@
 //! | one file | at least [`ONE_FILE_PERCENT`] % of READs and WRITEs are for one file, as a lower bound | file systems take the writes of a file one after another, so a share of 80 % bounds the gain of more clients to a quarter |
 //! | small requests | READs and WRITEs move less on average than the size at which both limits of the contract are reached together; without a limit of IOPS, at most [`SMALL_REQUEST_BYTES`] | below it operations and not bytes are what the limits, or the processor, count; 16 KiB is the size up to which Azure Files publishes no gain of more connections |
 //!
-//! A load can have several kinds. Not here: counting, the period, and advice.
+//! A load can have several kinds. One that is metadata-heavy is not named by its few transfers: it
+//! has neither of the last two kinds.
+//!
+//! Not here: counting, the period, and advice.
 
 use alloc::vec::Vec;
 use core::ops::Add;
@@ -125,18 +128,18 @@ impl LoadFacts {
     }
 
     fn is(&self, kind: LoadKind, limits: &Limits) -> bool {
-        let data = self.data.operations;
+        let metadata_heavy = is_share(self.metadata, self.operations(), METADATA_PERCENT);
+        let moves_data = !metadata_heavy && self.is_often(self.data.operations);
         match kind {
-            LoadKind::MetadataHeavy => is_share(self.metadata, self.operations(), METADATA_PERCENT),
+            LoadKind::MetadataHeavy => metadata_heavy,
             LoadKind::OneConnection => {
                 is_share(self.busiest_connection, self.operations(), ONE_CONNECTION_PERCENT)
             }
             LoadKind::OneFile => {
-                self.is_often(data) && is_share(self.file.at_least, self.file.of, ONE_FILE_PERCENT)
+                moves_data && is_share(self.file.at_least, self.file.of, ONE_FILE_PERCENT)
             }
             LoadKind::SmallRequests => {
-                self.is_often(data)
-                    && self.mean_bytes().is_some_and(|mean| mean < small_below(limits))
+                moves_data && self.mean_bytes().is_some_and(|mean| mean < small_below(limits))
             }
         }
     }
@@ -245,9 +248,10 @@ mod tests {
         assert_eq!(load(99).kinds(&unlimited()), []);
         let kinds = [LoadKind::MetadataHeavy, LoadKind::OneConnection];
         assert_eq!(load(100).kinds(&unlimited()), kinds);
-        // The transfers of a metadata-heavy load are too few for kinds of their own.
-        let few = Cost { bytes: 99, operations: 99 };
-        let with_data = LoadFacts { data: few, busiest_connection: 0, ..load(1_000) };
+        // The transfers of a metadata-heavy load give it no kind, however small they are.
+        let small = Cost { bytes: 900, operations: 900 };
+        let file = FileShare { file: 7, at_least: 900, of: 900 };
+        let with_data = LoadFacts { data: small, file, busiest_connection: 0, ..load(1_000) };
         assert_eq!(with_data.kinds(&unlimited()), [LoadKind::MetadataHeavy]);
     }
 

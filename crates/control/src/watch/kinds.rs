@@ -7,6 +7,8 @@ use weir_catalog::Volume;
 
 /// Operations that a sentence names; the rest is summed up.
 const NAMED_MAX: usize = 5;
+/// The least share of an operation that is named: what is shown as 1 %.
+const NAMED_SHARE_MIN: f64 = 0.005;
 /// Requests in flight below which more connections have nothing to carry.
 const FEW_IN_FLIGHT: f64 = 2.0;
 
@@ -20,11 +22,13 @@ pub(super) fn findings(load: &Load) -> Vec<String> {
 }
 
 fn summary(load: &Load) -> String {
-    let mut named: Vec<_> =
-        load.operations.iter().take(NAMED_MAX).map(|one| share(load, one)).collect();
-    let rest = load.operations.iter().skip(NAMED_MAX).map(|one| one.per_second).sum::<f64>();
-    if rest > 0.0 {
-        named.push(format!("{} others", percent(rest / load.operations_per_second.max(1e-9))));
+    let all = load.operations_per_second.max(1e-9);
+    let often = |one: &&OperationRate| one.per_second / all >= NAMED_SHARE_MIN;
+    let often: Vec<_> = load.operations.iter().filter(often).take(NAMED_MAX).collect();
+    let mut named: Vec<_> = often.iter().map(|one| share(load, one)).collect();
+    let rest = 1.0 - often.iter().map(|one| one.per_second).sum::<f64>() / all;
+    if rest >= NAMED_SHARE_MIN {
+        named.push(format!("{} others", percent(rest)));
     }
     let mut text = format!(
         "In the last {:.0} s: {:.0} operations/s on {} of {}: {}.",
