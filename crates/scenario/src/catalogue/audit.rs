@@ -75,9 +75,9 @@ pub(super) const PAGES: [Page; 6] = [
     Page {
         title: "GCNV performance",
         items: &[
-            differs(
+            works(
                 "a level has a ceiling for a single volume, whatever its size",
-                "a ceiling is set for each volume (`weir volume create --max-throughput`), or follows from the calibration of the server (`weir calibrate`)",
+                "`weir level create --volume-ceiling`",
             ),
             differs(
                 "the volume's own limit is above the tested rate",
@@ -97,42 +97,36 @@ pub(super) const PAGES: [Page; 6] = [
         title: "ANF by Vdbench, 2019",
         items: &[
             works("at most 4,500 MiB/s of a single volume", "`anf-vdbench`"),
-            differs(
-                "quota or pool for a wanted rate",
-                "refusals of `weir volume create` name the pool that would be large enough; there is no command that asks",
-            ),
-            differs(
+            works("quota or pool for a wanted rate", "`weir size`, and `GET /v1/sizing`"),
+            works(
                 "a fixture with the parameters of the published script",
-                "the files of the test of the Vdbench language have other parameters than the published ones, and the published ones are not part of the repository",
+                "the texts of the language tests have the published parameters; `make published` compares them with the published ones",
             ),
-            differs(
+            works(
                 "24 hosts, started over ssh (`hd=` with `shell`, `system`, `user`)",
-                "hosts are workers that the user names (`--worker vm1=ssh:HOST`); without workers one process applies all loads",
+                "workers are started over ssh as `hd=` says; hosts that cannot be reached are an error, or `--local-workers`",
             ),
-            differs(
+            works(
                 "`openflags=o_direct` makes writes stable",
-                "over nfs:// the script's writes are unstable; those of `anf-vdbench` are FILE_SYNC, as a Linux client sends direct writes",
+                "direct writes are FILE_SYNC over nfs://, in all languages",
             ),
-            differs(
+            works(
                 "six mount points, six volumes at once",
-                "`--map` gives each its directory on paths; nfs:// has one export for a run",
+                "`--map /mnt/vdb1:=nfs://…`, or targets with names; results of each target and in total",
             ),
-            differs(
+            works(
                 "threads = latency × wanted IOPS (Little's law)",
-                "no command calculates it; the tests' requests in flight follow it",
+                "`weir size --latency`, or `--measured-on`",
             ),
-            differs(
-                "TCP windows that grow with the round trip",
-                "the kernel tunes them on both sides; no command calculates a limit",
-            ),
+            works("TCP windows that grow with the round trip", "`weir size --round-trip`"),
         ],
     },
     Page {
         title: "ANF, accuracy of an enforced limit",
         items: &[
-            differs(
+            works(
                 "the published fio command itself",
-                "`anf-qos-…` is its load; that its command line is read has no test",
+                "read by a test; `make published` compares it with the published one",
             ),
             works(
                 "IOPS of the seven volumes beside their MiB/s",
@@ -142,9 +136,9 @@ pub(super) const PAGES: [Page; 6] = [
                 "one client, one connection, 1,280 writes in flight, FILE_SYNC, 1,000 MiB files, 180 s",
                 "`anf-qos-…`, and the last step of `weir-contract-accuracy`; `make demo` has shorter loads of its own on all seven volumes at once",
             ),
-            differs(
+            works(
                 "two volumes under load at the same time",
-                "a run has one target: start `anf-qos-pair-1tib` and `anf-qos-pair-3tib` at the same time, on a volume each; `make demo` loads both",
+                "`--target NAME=…` twice: both are loaded at the same time, with results of each",
             ),
             works("date of the measurement", "the source of `anf-qos-…`"),
         ],
@@ -154,11 +148,11 @@ pub(super) const PAGES: [Page; 6] = [
         items: &[
             differs(
                 "limits of egress and of ingress",
-                "a provisioned volume has the sum of both as one limit",
+                "since 2021 the published formula is the sum of both, for reads, writes or any mix; the page of before limited them apart",
             ),
-            differs(
+            works(
                 "connections of each client",
-                "the server counts the connections of all clients (`weir_connections`)",
+                "`weir volume why`, `weir top`, `weir_volume_client_connections`",
             ),
             works("5 s of cool-down (`-C5`)", "`azure-files-…`; `cooldown` in Weir scenarios"),
             works("I/O depth of 10", "`azure-multichannel-…`; the sample command has 8"),
@@ -184,22 +178,22 @@ pub(super) const PAGES: [Page; 6] = [
                 "metadata cache: latency −30 %, IOPS and throughput +60 % or more",
                 "pairs `azure-metadata-…`, of two results with `--setting metadata-cache=off` and `=on`",
             ),
-            differs(
+            works(
                 "transactions by API, to see whether a load is mostly metadata",
-                "the server counts reads, writes and other operations",
+                "`weir volume why` shows operations by name, and says if the load is metadata-heavy",
             ),
         ],
     },
     Page {
         title: "Method",
         items: &[
-            differs(
+            works(
                 "tests with several clients from one machine",
-                "clients of a target outside this machine need source addresses (`--source`) or workers",
+                "each client has connections, ports and a machine name of its own; addresses of `--source` in turn, else one address, which the results say",
             ),
-            differs(
+            works(
                 "clients and connections on a mounted path",
-                "the mount determines both, and the steps of a test that varies them are the same load",
+                "refused, or `--mounts` as clients; `nconnect` and SMB channels are read from the kernel",
             ),
             works(
                 "`--dry-run` says that caches are emptied only where something empties them",
