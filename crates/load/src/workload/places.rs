@@ -9,7 +9,7 @@ pub enum Pattern {
     /// Every block equally likely each time.
     Random,
     /// One after the other, starting over at the end. Where jobs that share a file start, says
-    /// [`Workload::starts`].
+    /// [`Workload::starts`](super::Workload::starts).
     Sequential,
     /// A number of a hundred requests at a random place, the others right behind the one before
     /// them, wherever that was.
