@@ -3,7 +3,7 @@
 
 use crate::test_server::TestServer;
 
-/// What a command that must succeed prints.
+/// The output of a command, which must succeed.
 fn done(server: &TestServer, line: &str) -> String {
     let args: Vec<_> = line.split(' ').collect();
     let output = server.try_weir(&args);
