@@ -50,7 +50,7 @@ peers: ## Weir beside NFS-Ganesha, smbd, a bare loop and, with BEFORE=, an earli
 	cargo build --release --locked
 	target/release/weir-lab peers --out $(PEERS_OUT) $(if $(BEFORE),--before $(BEFORE))
 
-cache: ## the metadata cache on and off, on warm and cold ext4 and XFS and a slow device (needs root; CACHE=; docs/performance)
+cache: ## the metadata cache on and off, on warm and cold ext4 and XFS (needs root; CACHE=; docs/performance)
 	cargo build --release --locked
 	target/release/weir-lab cache --out $(CACHE_OUT) $(CACHE)
 

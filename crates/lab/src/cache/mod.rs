@@ -2,9 +2,8 @@
 //! names by a client that sends one request at a time, and by one with [`DEPTH`] in flight.
 //!
 //! Each round measures *cold* (the server was just started and the kernel's caches were emptied, so
-//! each name is asked for once) and then *warm* (all names are asked for again). The stores are
-//! ext4 and XFS, and XFS on a device that answers at most [`SLOW_IOPS`] reads per second: a
-//! millisecond for each block that a cold lookup needs.
+//! each name is asked for once) and then *warm* (all names are asked for again). Not here: a store
+//! that takes a millisecond for each name, which is the example `lookups` of `weir-store`.
 //!
 //! Nothing is judged: the report is the measurement.
 
@@ -32,8 +31,6 @@ use weir_nfs::v3::wire::{
 
 /// Requests in flight of the second client.
 pub(super) const DEPTH: usize = 16;
-/// Reads per second of the slow device.
-pub(super) const SLOW_IOPS: u64 = 1000;
 /// Room for the files, the catalogue and the journals.
 const DISK_BYTES: u64 = 3 << 30;
 /// Files that are created before their replies are read.
@@ -50,8 +47,8 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("ip", "iproute2"),
 ];
 
-/// Measure LOOKUPs with the metadata cache of a volume on and off, on warm and cold ext4 and XFS
-/// and on a slow device, as root, and write cache.json and cache.md.
+/// Measure LOOKUPs with the metadata cache of a volume on and off, on warm and cold ext4 and XFS,
+/// as root, and write cache.json and cache.md.
 #[derive(Debug, Args)]
 pub(crate) struct Cache {
     /// Server program [default: the one in the directory of this program].
@@ -69,36 +66,6 @@ pub(crate) struct Cache {
     /// Number of rounds; in each, both settings take their turn.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-}
-
-/// The store below the volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Store {
-    Ext4,
-    Xfs,
-    /// XFS on a device with few reads per second.
-    Slow,
-}
-
-impl Store {
-    const ALL: [Self; 3] = [Self::Ext4, Self::Xfs, Self::Slow];
-
-    /// Shown in tables.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "XFS",
-            Self::Slow => "XFS, 1,000 reads/s",
-        }
-    }
-
-    const fn filesystem(self) -> Filesystem {
-        match self {
-            Self::Ext4 => Filesystem::Ext4,
-            Self::Xfs | Self::Slow => Filesystem::Xfs,
-        }
-    }
 }
 
 /// A pass over all names.
@@ -130,7 +97,7 @@ impl Pass {
 /// The result of one pass.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Sample {
-    pub(super) store: Store,
+    pub(super) filesystem: Filesystem,
     pub(super) pass: Pass,
     /// Was the metadata cache on?
     pub(super) cached: bool,
@@ -153,8 +120,6 @@ pub(super) struct Findings {
     pub(super) entries: u32,
     pub(super) rounds: u32,
     pub(super) samples: Vec<Sample>,
-    /// Stores that could not be made here, each with the reason.
-    pub(super) left_out: Vec<String>,
 }
 
 impl Campaign for Cache {
@@ -177,29 +142,22 @@ impl Campaign for Cache {
             entries: self.entries,
             rounds: self.rounds,
             samples: Vec::new(),
-            left_out: Vec::new(),
         };
-        for store in Store::ALL {
-            let mut disk = Disk::make(&work, "cache", store.filesystem(), DISK_BYTES)?;
+        for filesystem in Filesystem::ALL {
+            let disk = Disk::make(&work, "cache", filesystem, DISK_BYTES)?;
             let settings =
                 Settings::temporary(&weir, disk.path().join("weir"), work.join("cache.log"))?;
             let settings = Settings { durability: "process", ..settings };
-            weir_report::errln!("creating {} files on {}", self.entries, store.name());
+            weir_report::errln!("creating {} files on {}", self.entries, filesystem.name());
             let mut volume = Volume::create(settings, self.entries)?;
             volume.server.stop();
             disk.sync()?;
-            if store == Store::Slow
-                && let Err(error) = disk.throttle_iops(SLOW_IOPS)
-            {
-                findings.left_out.push(format!("{}: {error:#}", store.name()));
-                continue;
-            }
             for round in 0..self.rounds {
                 // The setting that comes first changes, in case that matters.
                 let first = round % 2 == 0;
                 for cached in [first, !first] {
                     stop.check()?;
-                    let samples = volume.measure(store, cached, round)?;
+                    let samples = volume.measure(filesystem, cached, round)?;
                     samples.iter().for_each(present::print);
                     findings.samples.extend(samples);
                 }
@@ -256,7 +214,7 @@ impl Volume {
     }
 
     /// All passes with one setting, by a server that is just started.
-    fn measure(&mut self, store: Store, cached: bool, round: u32) -> Result<Vec<Sample>> {
+    fn measure(&mut self, filesystem: Filesystem, cached: bool, round: u32) -> Result<Vec<Sample>> {
         self.server.stop();
         std::fs::write("/proc/sys/vm/drop_caches", "3")
             .context("cannot empty the kernel's caches")?;
@@ -278,7 +236,7 @@ impl Volume {
             latencies.sort_by(f64::total_cmp);
             let count = f64::from(self.entries);
             samples.push(Sample {
-                store,
+                filesystem,
                 pass,
                 cached,
                 round,

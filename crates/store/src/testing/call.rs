@@ -23,6 +23,8 @@ pub enum Kind {
     Sync,
     /// Opens what exists.
     Open,
+    /// Opens a name that is in memory, and nothing else.
+    OpenCached,
     /// Makes an object, with a name or without one.
     Make,
     /// Gives an object a name.
@@ -112,7 +114,13 @@ impl Seen {
     /// Understands a call; nothing if its path can't be had, which then concerns no rule.
     pub(super) fn of(notice: Notice, memory: &Memory) -> Option<Self> {
         let Notice { id, number, args } = notice;
-        let kind = kind(number, &args);
+        // The third field of `open_how` (openat2(2)).
+        let cached = |resolve: u64| resolve & libc::RESOLVE_CACHED != 0;
+        let is_cached = || memory.word(args[2] + 16).is_some_and(cached);
+        let kind = match number {
+            libc::SYS_openat2 if is_cached() => Kind::OpenCached,
+            _ => kind(number, &args),
+        };
         let own = |at: usize| path_of(*args.get(at)?);
         let named = |dir: usize, name: usize| {
             let name = memory.text(*args.get(name)?)?;

@@ -1,11 +1,15 @@
 //! The store's promises about objects, one by one, on each file system.
 
-use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
+use crate::common::{Bed, Faulty, ROOT, block_on, everywhere, everywhere_with, options};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use weir_core::attr::SetTime;
 use weir_core::place::NEW_VOLUME_MARK;
 use weir_core::store::{CreateHow, MakeKind, Stability, Want, WriteHow};
 use weir_core::{Credentials, FileKind, FsError, Name, SetAttr, Shared, Store, Timestamp};
+use weir_store::testing::{Fault, Kind, Rule};
 use weir_store::{Durability, LocalStore, OpenError, Options, StoreControl};
 
 const USER: Credentials = Credentials::new(1001, 1002);
@@ -465,6 +469,45 @@ fn without_the_metadata_cache_changes_behind_the_back_are_seen() {
         assert_eq!(bed.lookup(&bed.root(), b"f").err(), Some(FsError::NotFound));
         assert_eq!(bed.lookup(&bed.root(), b"g").unwrap().key(), file.key());
     });
+}
+
+#[test]
+fn without_the_metadata_cache_names_in_memory_need_no_other_thread() {
+    let faulty = Faulty::new();
+    let root = faulty.directory.join("root");
+    let opens = faulty.kernel.add(Rule::new(&[Kind::Open], &root, Fault::Slow(Duration::ZERO)));
+    faulty.run(|bed| {
+        bed.create(&bed.root(), b"f", 0o644, &ROOT).unwrap();
+        bed.store.set_metadata_cache(false);
+    });
+    let before = faulty.kernel.hits(opens);
+    let (found, missing) = faulty.run(|bed| {
+        let (file, none) = (Name::new(b"f").unwrap(), Name::new(b"none").unwrap());
+        let root = bed.root();
+        let _remembered = bed.lookup(&root, b"none");
+        (ready(bed.store.lookup(&root, file)), ready(bed.store.lookup(&root, none)))
+    });
+    assert!(found.expect("it is answered at once").is_ok());
+    assert_eq!(missing.expect("so is what is missing").err(), Some(FsError::NotFound));
+    let during = faulty.kernel.hits(opens) - before;
+    assert!(during <= 1, "one look at the disk, for the name that is missing: {during}");
+    // A name that the kernel does not have in memory takes the way of the cache's misses.
+    let forgotten = Fault::Fail(rustix::io::Errno::AGAIN);
+    let cached = faulty.kernel.add(Rule::new(&[Kind::OpenCached], &root, forgotten));
+    let (first, found) = faulty.run(|bed| {
+        let (root, file) = (bed.root(), Name::new(b"f").unwrap());
+        (ready(bed.store.lookup(&root, file)), bed.lookup(&root, b"f"))
+    });
+    assert!(first.is_none() && found.is_ok(), "it waits for another thread");
+    assert_eq!(faulty.kernel.hits(cached), 2);
+}
+
+/// The value of a future, if it is ready at once.
+fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
 }
 
 #[test]

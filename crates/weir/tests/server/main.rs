@@ -18,6 +18,7 @@ mod ownership;
 mod peer;
 mod rust_client;
 mod shown;
+mod sizes;
 mod smb_hostile;
 mod smb_load;
 mod smb_share;
