@@ -30,7 +30,8 @@ pub(crate) const CAMPAIGN_NETWORK: &str = "10.90.0.0/15";
 /// The most machines: one subnetwork of 10.91.0.0/16 each.
 const MACHINES_MAX: u8 = 250;
 
-/// Runs the command in `$2` on the machine `$1`, whatever options of ssh stand before `--`.
+/// Stands for ssh: its arguments are options of ssh, which it ignores, then `--`, the machine, and
+/// the command to run there.
 const ON_MACHINE: &str = "while [ \"$1\" != -- ]; do shift; done; \
                           exec ip netns exec \"$2\" sh -c \"exec $3\"";
 
@@ -53,14 +54,14 @@ impl Network {
         Ok(Self::default())
     }
 
-    /// Makes machines until there are so many. Their names.
+    /// Makes the machines that are missing for `count`. Returns the names of the first `count`.
     ///
     /// # Errors
-    /// If there are to be too many, or one cannot be made.
+    /// If `count` is above the limit, or a machine cannot be made.
     fn machines(&mut self, count: u32) -> Result<Vec<String>> {
         ensure!(
             count <= MACHINES_MAX.into(),
-            "{count} client machines are more than the network has"
+            "{count} client machines are needed, and the network has at most {MACHINES_MAX}"
         );
         let count = u8::try_from(count)?;
         while self.machines < count {
@@ -70,10 +71,10 @@ impl Network {
         Ok((1..=count).map(name).collect())
     }
 
-    /// Launches `program` as a worker on each of the first machines.
+    /// Launches `program` as a worker on each of the first `count` machines.
     ///
     /// # Errors
-    /// If a machine cannot be made, or names the worker that could not be launched.
+    /// If a machine cannot be made, or a worker cannot be launched; the error names it.
     pub(crate) fn workers(
         &mut self,
         count: u32,
@@ -129,9 +130,9 @@ mod tests {
             .env("PATH", work.path())
             .output()
             .unwrap();
-        let told = String::from_utf8(output.stdout).unwrap();
+        let arguments = String::from_utf8(output.stdout).unwrap();
         let command = "[exec '/a b/weir' bench worker --stdio]";
-        assert_eq!(told, format!("[netns][exec][client-3][sh][-c]{command}"));
+        assert_eq!(arguments, format!("[netns][exec][client-3][sh][-c]{command}"));
     }
 
     #[test]

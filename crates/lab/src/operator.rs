@@ -117,7 +117,7 @@ impl Operator {
         })
     }
 
-    /// Lets the clients of a network read and write a volume over NFS, the superuser as such.
+    /// Exports a volume to a network, for reading and writing, without squashing any user.
     ///
     /// # Errors
     /// In the server's own words.

@@ -1,5 +1,5 @@
-/* One load by as little as a client can do: READ, WRITE or GETATTR with one request in flight on
- * each of so many connections. One thread waits by epoll; each reply is received, its status
+/* One load with the least work that a client can do: READ, WRITE or GETATTR with one request in
+ * flight on each connection. One thread waits by epoll; each reply is received, its status
  * checked, and the next request sent. The file handle comes from libnfs; the load does not use it.
  *
  * Arguments: read|write|getattr BLOCK PORT EXPORT PATH FILE_BYTES CONNECTIONS WARMUP_S SECONDS
@@ -33,7 +33,6 @@ struct connection {
     int socket;
     /* The request, but for the data of a WRITE. */
     uint32_t words[64];
-    uint32_t length;
     char *data;
     char *reply;
     size_t received;

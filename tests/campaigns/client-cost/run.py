@@ -38,9 +38,14 @@ LOADS = [
 ]
 LIBNFS = "https://github.com/sahlberg/libnfs.git"
 FIO = "https://github.com/axboe/fio.git"
-# The least cost that each kind of client must have, in costs of `weir bench` with as many
-# connections. A client that waits for each reply differs from the bare loop in its own cost only.
-WANTED = {"one": 1.5, "fio": 3.0, "many": 0.0, "bare": 1 / 1.15}
+# The least cost that each kind of client must have, as a multiple of the cost of `weir bench` with
+# as many connections; None is reported only. With one request on each connection system calls
+# dominate the cost of every client, and the bare loop, which makes the same ones, sets the bar.
+WANTED = {"one": 1.5, "fio": 3.0, "many": None, "bare": 1 / 1.15}
+
+
+def reached(ratio, shape):
+    return WANTED[shape] is None or ratio >= WANTED[shape]
 
 
 def text_of(*command, cwd=None):
@@ -242,8 +247,9 @@ def measure_rival(command, operation, block, options):
 
 
 def rounds(server, clients, options):
-    """Measures all loads; a list of results for each load and client."""
-    found = {}
+    """Measures all loads; a list of results for each load and client. A client that failed in a
+    round has none for the load: factors compare results of the same round."""
+    found, failed = {}, set()
     for name, operation, block, arguments in LOADS:
         for number in range(options.rounds):
             order = clients if number % 2 == 0 else list(reversed(clients))
@@ -257,12 +263,15 @@ def rounds(server, clients, options):
                 elif shape == "fio":
                     one = measure_fio(command, operation, block, options)
                     if one is None:
+                        failed.add((name, client))
                         continue
                 else:
                     one = measure_rival(command, operation, block, options)
                 one["server_us"] = (server.cpu_s() - before) / one["operations"] * 1e6
                 found.setdefault((name, client), []).append(one)
         print(f"measured {name}", file=sys.stderr)
+    for key in failed:
+        found.pop(key, None)
     return found
 
 
@@ -286,7 +295,7 @@ def row(name, client, shape, found):
     ratio = one if shape in ("one", "fio") else many
     verdict = ""
     if rival:
-        verdict = f"**{ratio:.2f}**" if ratio >= WANTED[shape] else f"{ratio:.2f}, under {WANTED[shape]:.2f}"
+        verdict = f"**{ratio:.2f}**" if reached(ratio, shape) else f"{ratio:.2f}, under {WANTED[shape]:.2f}"
     if rival and shape == "many":
         verdict += f"; {one:.2f} of one connection's"
     line = (f"| {name} | {client} | {cost:.2f} | {spread(theirs, 'client_us')} "
@@ -319,7 +328,7 @@ def report(found, clients, missing, busy, options):
     verdicts = []
     for (name, shape), (ratio, client) in least.items():
         where = "on one connection" if shape in ("one", "fio") else f"on {DEPTH} connections"
-        wanted = "" if ratio >= WANTED[shape] else f", **less than the {WANTED[shape]:.2f} that are wanted**"
+        wanted = "" if reached(ratio, shape) else f", **less than the {WANTED[shape]:.2f} that are wanted**"
         verdicts.append(f"- {name} {where}: {client} takes {ratio:.2f} times as much{wanted}.")
     version = text_of(options.weir, "--version").strip()
     failed = [f"{client} at {name}" for name, operation, *_ in LOADS for client, shape, _ in clients
@@ -351,7 +360,7 @@ def report(found, clients, missing, busy, options):
            for (load, client), results in found.items()]
     (options.out / "client-cost.json").write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
     print("\n".join([*verdicts, *lines]))
-    return all(ratio >= WANTED[shape] for (_, shape), (ratio, _) in least.items())
+    return all(reached(ratio, shape) for (_, shape), (ratio, _) in least.items())
 
 
 def main():

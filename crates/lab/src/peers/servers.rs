@@ -67,7 +67,8 @@ impl Peer {
         Self { series, target, pid, _guards: guards, _server: server }
     }
 
-    /// The server's target at other addresses of its machine; itself without any.
+    /// The server's target at other addresses of its machine; the target itself if `addresses` is
+    /// empty.
     pub(crate) fn target_at(&self, addresses: &[Ipv4Addr]) -> Target {
         let mut target = self.target.clone();
         if let (Target::Nfs(nfs), Some((first, more))) = (&mut target, addresses.split_first()) {

@@ -181,7 +181,8 @@ fn fitted(scenario: &Scenario, options: &Replay) -> Scenario {
     scale(scenario, &fit)
 }
 
-/// The client machines that a test needs: as many as it has clients at the same time.
+/// The number of client machines that a test needs: the most clients of one load. The loads of a
+/// step share the machines.
 fn machines(scenario: &Scenario) -> u32 {
     let steps = scenario.steps.iter();
     let clients = steps.map(|step| step.loads.iter().map(|load| load.clients).max().unwrap_or(1));
