@@ -9,6 +9,7 @@
 //! [`weir_qos::load`].
 
 use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
+use std::num::NonZeroU64;
 use weir_core::{Mono, ObjectKey};
 use weir_qos::load::FileShare;
 
@@ -26,7 +27,7 @@ const STRETCH_SHIFT: u32 = 33;
 
 /// A digest of a file's key, which is not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileMark(u64);
+pub struct FileMark(NonZeroU64);
 
 impl FileMark {
     /// The mark of the file with this key.
@@ -38,7 +39,7 @@ impl FileMark {
             (mark ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
         };
         let mark = key.as_bytes().chunks(8).fold(u64::from(key.birth()), mix);
-        Self(mark | 1)
+        Self(NonZeroU64::MIN | mark)
     }
 }
 
@@ -75,8 +76,8 @@ struct Slot {
 }
 
 impl Slot {
-    fn add(&self, bytes: u64, stretch: u64) {
-        bump(&self.operations, 1);
+    fn add(&self, operations: u64, bytes: u64, stretch: u64) {
+        bump(&self.operations, operations);
         bump(&self.bytes, bytes);
         self.seen.store(stretch, Ordering::Relaxed);
     }
@@ -105,11 +106,11 @@ impl Slot {
 }
 
 impl Uses {
-    /// Counts an operation that was answered at about `now` to the connection with this `token`,
-    /// and moved so many `bytes`.
-    pub fn count(&self, token: u64, bytes: u64, now: Mono) {
+    /// Counts so many operations that were answered at about `now` to the connection with this
+    /// `token`, and moved so many `bytes` together.
+    pub fn count(&self, token: u64, operations: u64, bytes: u64, now: Mono) {
         let (holder, stretch) = (token.wrapping_add(1), now.0 >> STRETCH_SHIFT);
-        self.slot(holder, stretch).add(bytes, stretch);
+        self.slot(holder, stretch).add(operations, bytes, stretch);
     }
 
     /// The place of a connection, which gets one if it has none and there is one.
@@ -195,6 +196,7 @@ impl Tally {
 
 impl FileVote {
     fn vote(&self, FileMark(file): FileMark, stretch: u64) {
+        let file = file.get();
         let last = get(&self.stretch);
         if last != stretch {
             let before = if last + 1 == stretch { self.now.read() } else { FileShare::default() };
@@ -251,7 +253,7 @@ mod tests {
     fn each_connection_has_its_own_counts() {
         let uses = Uses::default();
         for (serial, bytes) in [(0, 10), (8, 7), (16, 1), (0, 5)] {
-            uses.count(token(serial), bytes, Mono(1));
+            uses.count(token(serial), 1, bytes, Mono(1));
         }
         let expected = [(token(0), (2, 15)), (token(8), (1, 7)), (token(16), (1, 1))];
         assert_eq!(counted(&uses), expected.into());
@@ -263,7 +265,7 @@ mod tests {
         let uses = Uses::default();
         let serials = 0..FEW as u64 + MANY as u64 + 30;
         for serial in serials.clone().chain(serials.clone()) {
-            uses.count(token(serial), 3, Mono(1));
+            uses.count(token(serial), 1, 3, Mono(1));
         }
         let counted = counted(&uses);
         assert_eq!(counted.len(), FEW + MANY);
@@ -274,17 +276,17 @@ mod tests {
     #[test]
     fn a_place_is_given_to_another_only_after_two_stretches_without_a_request() {
         let uses = Uses::default();
-        (0..FEW as u64).for_each(|serial| uses.count(token(serial), 1, Mono(0)));
-        uses.count(token(3), 1, Mono(2 * STRETCH));
-        uses.count(token(100), 1, Mono(2 * STRETCH));
+        (0..FEW as u64).for_each(|serial| uses.count(token(serial), 1, 1, Mono(0)));
+        uses.count(token(3), 1, 1, Mono(2 * STRETCH));
+        uses.count(token(100), 1, 1, Mono(2 * STRETCH));
         let now = counted(&uses);
         assert_eq!(
             (now.len(), now.get(&token(3)), now.get(&token(100))),
             (FEW, Some(&(2, 2)), Some(&(1, 1)))
         );
         let fresh = Uses::default();
-        (0..FEW as u64).for_each(|serial| fresh.count(token(serial), 1, Mono(0)));
-        fresh.count(token(100), 1, Mono(STRETCH));
+        (0..FEW as u64).for_each(|serial| fresh.count(token(serial), 1, 1, Mono(0)));
+        fresh.count(token(100), 1, 1, Mono(STRETCH));
         assert_eq!(counted(&fresh).len(), FEW + 1, "all others may still be in use");
     }
 
@@ -295,11 +297,11 @@ mod tests {
             uses.vote(if turn % 10 == 0 { b } else { a }, Mono(5));
         }
         let share = uses.file(Mono(5));
-        assert_eq!((share.file, share.of), (a.0, 100));
+        assert_eq!((share.file, share.of), (a.0.get(), 100));
         assert!((80..=90).contains(&share.at_least), "{share:?}");
         uses.vote(b, Mono(STRETCH));
         assert_eq!(uses.file(Mono(STRETCH)).of, 101, "the stretch before counts too");
-        assert_eq!(uses.file(Mono(2 * STRETCH)), FileShare { file: b.0, at_least: 1, of: 1 });
+        assert_eq!(uses.file(Mono(2 * STRETCH)), FileShare { file: b.0.get(), at_least: 1, of: 1 });
         assert_eq!(uses.file(Mono(3 * STRETCH)), FileShare::default());
     }
 
@@ -314,6 +316,5 @@ mod tests {
         assert_eq!(marks.len(), 10_000);
         let key = ObjectKey::new(b"a").unwrap();
         assert_ne!(FileMark::of(&key.born(1)), FileMark::of(&key.born(2)));
-        assert_ne!(FileMark::of(&ObjectKey::new(b"").unwrap()).0, 0);
     }
 }

@@ -160,13 +160,13 @@ impl Permit {
         self.cost == Cost::ZERO && self.file.is_none() && !self.is_judged()
     }
 
-    /// Ends a [free](Self::is_free) operation: counts it, but for its latency. Its volume and the
-    /// time of its arrival.
+    /// Ends a [free](Self::is_free) operation: counts it, but for its latency and its connection.
+    /// Its volume, its connection, and the time of its arrival.
     #[inline]
-    pub(crate) fn settle_free(mut self, ok: bool) -> Option<(Arc<ServedVolume>, Mono)> {
+    pub(crate) fn settle_free(mut self, ok: bool) -> Option<(Arc<ServedVolume>, ConnId, Mono)> {
         let volume = self.volume.take()?;
-        volume.stats.answered(self.connection, self.op, ok, self.arrived);
-        Some((volume, self.arrived))
+        volume.stats.answered(self.connection.worker, self.op, ok);
+        Some((volume, self.connection, self.arrived))
     }
 
     /// Ends an operation within a request now, and has the gate polled if requests wait that may go

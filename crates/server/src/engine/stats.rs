@@ -216,17 +216,23 @@ impl Stats {
             block.change(now, || block.done_data(done, now));
         }
         block.answered(done.op, done.ok);
-        block.uses.count(done.connection.token, done.moved, now);
+        block.uses.count(done.connection.token, 1, done.moved, now);
         block.took(done.class, 1, now.since(done.stages.arrived));
     }
 
-    /// Counts an operation that `arrived` and was answered, by which no contract is judged; its
-    /// latency is left
-    /// to [`took_others`](Self::took_others).
-    pub(crate) fn answered(&self, connection: ConnId, op: OpName, ok: bool, arrived: Mono) {
-        if let Some(block) = self.block(connection.worker) {
+    /// Counts an operation that was answered and by which no contract is judged; its connection is
+    /// left to [`used`](Self::used), its latency to [`took_others`](Self::took_others).
+    pub(crate) fn answered(&self, worker: usize, op: OpName, ok: bool) {
+        if let Some(block) = self.block(worker) {
             block.answered(op, ok);
-            block.uses.count(connection.token, 0, arrived);
+        }
+    }
+
+    /// Counts so many operations by which no contract is judged, answered on `connection` at about
+    /// `now`.
+    pub(crate) fn used(&self, connection: ConnId, operations: u64, now: Mono) {
+        if let Some(block) = self.block(connection.worker) {
+            block.uses.count(connection.token, operations, 0, now);
         }
     }
 
@@ -295,7 +301,7 @@ impl Stats {
 
     /// The connections that the volume was used on, as far as they are counted one by one. Some may
     /// be closed.
-    pub(super) fn uses(&self) -> impl Iterator<Item = Use> {
+    pub(crate) fn uses(&self) -> impl Iterator<Item = Use> {
         let blocks = self.blocks.iter().filter_map(OnceLock::get);
         blocks.flat_map(|block| block.uses.each())
     }

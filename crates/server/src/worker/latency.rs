@@ -1,5 +1,6 @@
-//! The latencies of operations by which no contract is judged (GETATTR, LOOKUP and most others),
-//! counted together: the clock is read once for those that are answered by one send, not for each.
+//! The latencies and the connections of operations by which no contract is judged (GETATTR, LOOKUP
+//! and most others), counted together: the clock is read once for those that are answered by one
+//! send, not for each, and a connection is looked for once for those that follow each other.
 //!
 //! A worker never sleeps with operations that are not counted: each of them marks its connection as
 //! dirty, and a worker with dirty connections does not sleep. Operations without a connection are
@@ -10,8 +11,9 @@
 use crate::engine::ServedVolume;
 use crate::sync::Arc;
 use weir_core::Mono;
+use weir_gate::ConnId;
 
-/// Operations on one volume that arrived together, and whose latencies are not counted yet.
+/// Operations on one volume that arrived together, and that are not counted yet.
 #[derive(Default)]
 pub(super) struct Uncounted {
     batch: Option<Batch>,
@@ -21,6 +23,26 @@ struct Batch {
     volume: Arc<ServedVolume>,
     arrived: Mono,
     operations: u64,
+    /// The connection of the last of them.
+    connection: ConnId,
+    /// The last ones, all on `connection`, that are not counted for it yet.
+    on_connection: u64,
+}
+
+impl Batch {
+    fn add(&mut self, connection: ConnId) {
+        if self.connection != connection {
+            self.count_connection();
+            self.connection = connection;
+        }
+        self.operations += 1;
+        self.on_connection += 1;
+    }
+
+    fn count_connection(&mut self) {
+        let operations = std::mem::take(&mut self.on_connection);
+        self.volume.stats.used(self.connection, operations, self.arrived);
+    }
 }
 
 impl Uncounted {
@@ -35,17 +57,20 @@ impl Uncounted {
         self.batch.as_ref().is_none_or(same)
     }
 
-    /// Adds an operation that fits.
-    pub(super) fn add(&mut self, volume: &Arc<ServedVolume>, arrived: Mono) {
-        match &mut self.batch {
-            Some(batch) => batch.operations += 1,
-            none => *none = Some(Batch { volume: Arc::clone(volume), arrived, operations: 1 }),
-        }
+    /// Adds an operation on `connection` that fits.
+    pub(super) fn add(&mut self, volume: &Arc<ServedVolume>, connection: ConnId, arrived: Mono) {
+        let batch = self.batch.get_or_insert_with(|| {
+            let volume = Arc::clone(volume);
+            Batch { volume, arrived, operations: 0, connection, on_connection: 0 }
+        });
+        batch.add(connection);
     }
 
-    /// Counts the latencies of all, which are answered by `worker` at `now`.
+    /// Counts all, which are answered by `worker` at `now`.
     pub(super) fn count(&mut self, worker: usize, now: Mono) {
-        if let Some(Batch { volume, arrived, operations }) = self.batch.take() {
+        if let Some(mut batch) = self.batch.take() {
+            batch.count_connection();
+            let Batch { volume, arrived, operations, .. } = batch;
             volume.stats.took_others(worker, operations, now.since(arrived));
         }
     }
@@ -56,6 +81,7 @@ mod tests {
     use super::*;
     use crate::engine::testing::served;
     use crate::worker::VolumeGate;
+    use std::collections::BTreeMap;
     use weir_core::VolumeId;
     use weir_gate::ParkedTotal;
     use weir_qos::{BytesPerSecond, Limits};
@@ -71,14 +97,21 @@ mod tests {
         let (then, later) = (Mono(1_000), Mono(2_000));
         let mut uncounted = Uncounted::default();
         assert!(uncounted.is_empty() && uncounted.fits(&volume, then));
-        uncounted.add(&volume, then);
-        assert!(uncounted.fits(&volume, then));
-        uncounted.add(&volume, then);
+        let [one, two] = [1, 2].map(|token| ConnId { worker: 0, token });
+        for connection in [one, two, two] {
+            assert!(uncounted.fits(&volume, then));
+            uncounted.add(&volume, connection, then);
+        }
         assert!(!uncounted.fits(&volume, later) && !uncounted.fits(&other, then));
         uncounted.count(0, Mono(1_500));
         assert!(uncounted.is_empty());
-        assert_eq!(volume.stats.sum().latency_nanos, 2 * 500);
+        let counts = || {
+            let uses = volume.stats.uses().map(|one| (one.token, one.operations));
+            (volume.stats.sum().latency_nanos, BTreeMap::from_iter(uses))
+        };
+        let expected = (3 * 500, BTreeMap::from([(1, 1), (2, 2)]));
+        assert_eq!(counts(), expected);
         uncounted.count(0, Mono(9_000));
-        assert_eq!(volume.stats.sum().latency_nanos, 2 * 500, "nothing is counted twice");
+        assert_eq!(counts(), expected, "nothing is counted twice");
     }
 }

@@ -251,11 +251,11 @@ impl WorkerState {
             self.read_clock();
             return permit.settle(ended, self.now);
         }
-        let (volume, arrived) = permit.settle_free(ended.ok)?;
+        let (volume, connection, arrived) = permit.settle_free(ended.ok)?;
         if !self.uncounted.fits(&volume, arrived) {
             self.read_clock();
         }
-        self.uncounted.add(&volume, arrived);
+        self.uncounted.add(&volume, connection, arrived);
         Some(Settled { volume, judged: false, poll: false })
     }
 
