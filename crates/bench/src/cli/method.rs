@@ -78,6 +78,7 @@ impl MethodArgs {
             command: std::env::args().collect(),
             transport: reach.transport,
             settings: self.setting.iter().cloned().collect(),
+            contracts: served.map(|it| it.contracts_of(targets)).unwrap_or_default(),
             seed: chance_seed(),
             clients: Vec::new(),
             repeats: self.repeats,

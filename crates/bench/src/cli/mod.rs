@@ -25,7 +25,7 @@ mod values;
 pub mod worker;
 
 pub use args::{BenchArgs, LoadArgs};
-pub use served::Served;
+pub use served::{Ask, Served};
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -133,7 +133,7 @@ pub enum CliError {
 }
 
 /// Runs the command and prints the result in the format `format`. The caller can stop it early
-/// through `control`; the results measured so far are still printed. `served` asks the Weir server
+/// through `control`; the results measured so far are still printed. `ask` asks the Weir server
 /// that the user named, if any; it is asked only by what measures.
 ///
 /// Returns the problems that were found, one sentence each; none if all went well.
@@ -144,13 +144,13 @@ pub fn run(
     command: &BenchCommand,
     format: Format,
     control: &Control,
-    served: &dyn Fn() -> Option<Served>,
+    ask: &Ask<'_>,
 ) -> Result<Vec<String>, CliError> {
     match &command.command {
         None => single::run(&command.load, format, control),
         Some(BenchSubcommand::List(args)) => list::run(args, format).map(nothing),
-        Some(BenchSubcommand::Run(args)) => run::run(args, format, control, served),
-        Some(BenchSubcommand::Search(args)) => search::run(args, format, control, served),
+        Some(BenchSubcommand::Run(args)) => run::run(args, format, control, ask),
+        Some(BenchSubcommand::Search(args)) => search::run(args, format, control, ask),
         Some(BenchSubcommand::Compare(args)) => Ok(compare::run(args, format).map(nothing)?),
         Some(BenchSubcommand::Worker(args)) => worker::run(args, control).map(nothing),
         Some(BenchSubcommand::Report(args)) => Ok(report::run(args, format).map(nothing)?),

@@ -5,13 +5,15 @@ use super::fit::FitArgs;
 use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
 use super::place::WhoArgs;
+use super::served::{self, Ask};
 use super::show::Show;
 use super::worker::WorkersArgs;
-use super::{CliError, Format, Served, dry, hosts, output, targets};
+use super::{CliError, Format, dry, hosts, output, targets};
 use crate::cluster::{Wanted, WorkerPlace};
 use crate::suite::fio::FioExecutor;
 use crate::suite::{
-    Executor, Local, Machine, Options, Place, Suite, SuiteOutcome, TargetPlace, check, preflight,
+    Executor, Local, Machine, Options, Place, Suite, SuiteOutcome, TargetPlace, above_contracts,
+    check, preflight,
 };
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
@@ -118,14 +120,14 @@ pub(super) fn run(
     args: &RunArgs,
     format: Format,
     control: &Control,
-    served: &dyn Fn() -> Option<Served>,
+    ask: &Ask<'_>,
 ) -> Result<Vec<String>, CliError> {
     let (mut scenarios, given) = args.choice.scenarios()?;
     let targets = targets::resolve(&given, &mut scenarios, &args.who)?;
     let workers = hosts::workers(&args.by.workers, &mut scenarios)?;
     let files = Files { keep: args.keep, reuse: args.reuse };
     // A dry run contacts no machine.
-    let served = if args.dry_run { None } else { served() };
+    let served = if args.dry_run { None } else { ask(&served::volumes(&targets)) };
     let label = args.output.label.as_deref();
     let text = targets::text(&given, &targets);
     let mut options = args.method.options((&text, &targets), served.as_ref(), files, label)?;
@@ -137,7 +139,9 @@ pub(super) fn run(
     let mut call = Call { targets, options, by: &args.by, workers };
     check(&call.targets, &call.worker_names(), &scenarios)?;
     scenarios.iter_mut().for_each(|scenario| apply_to(scenario, &call.targets));
-    let needs = call.needs(&scenarios);
+    let mut needs = call.needs(&scenarios);
+    let runnable = scenarios.iter().filter(|scenario| scenario.waiting.is_none());
+    needs.extend(runnable.flat_map(|one| above_contracts(one, &call.options.contracts)));
     if args.dry_run {
         match format {
             Format::Table => {

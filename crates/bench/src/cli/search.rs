@@ -4,7 +4,8 @@ use super::args::LoadArgs;
 use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
 use super::run::{ByArgs, Call, with_suite};
-use super::{CliError, Format, Served};
+use super::served::{self, Ask};
+use super::{CliError, Format};
 use crate::suite::check;
 use crate::suite::search::{Question, Varied, search};
 use clap::{ArgGroup, Args, ValueEnum};
@@ -109,7 +110,7 @@ pub(super) fn run(
     args: &SearchArgs,
     format: Format,
     control: &Control,
-    served: &dyn Fn() -> Option<Served>,
+    ask: &Ask<'_>,
 ) -> Result<Vec<String>, CliError> {
     let target = args.load.target()?;
     let load = args.load.workload("search")?;
@@ -125,7 +126,8 @@ pub(super) fn run(
     let text = args.load.target_text();
     let label = args.output.label.as_deref();
     let targets = target.clone().into();
-    let options = args.method.options((text, &targets), served().as_ref(), files, label)?;
+    let served = ask(&served::volumes(&targets));
+    let options = args.method.options((text, &targets), served.as_ref(), files, label)?;
     // Preflight looks at the load as it was described.
     let probe = Scenario {
         name: "search".to_owned(),
@@ -187,7 +189,7 @@ mod tests {
     fn what_a_target_has_not_is_not_searched_for() {
         let refused = |line: &str| {
             let args = parse(line).unwrap();
-            run(&args, Format::Table, &Control::new(), &|| None).unwrap_err().to_string()
+            run(&args, Format::Table, &Control::new(), &|_| None).unwrap_err().to_string()
         };
         assert!(refused("/mnt --scaling connections").contains("a path has no connections"));
         assert!(refused("/mnt --knee --ops 5").contains("--time"));

@@ -109,6 +109,9 @@ pub(super) fn environment(environment: &Environment, program: &str) -> Table {
     for (name, value) in &environment.settings {
         add(format!("setting {name}"), value.clone());
     }
+    for contract in environment.contracts.values() {
+        add(format!("contract of volume {}", contract.volume), contract.in_words());
+    }
     for (name, value) in &environment.facts {
         add(name.clone(), value.clone());
     }

@@ -44,6 +44,7 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
     let doubts = [
         ("With gaps", gaps(results)),
         ("Complete, with limits", limited(results)),
+        ("Complete, with limits", contracts(results)),
         ("Complete, with care", unsteady(results)),
         ("Complete, with care", caches(results)),
     ];
@@ -68,6 +69,15 @@ fn limited(results: &Results) -> Option<String> {
         format!(
             "In {saturated} of {all} runs the load generator was the limit: the target can do more."
         )
+    })
+}
+
+/// Says that contracts were the limit.
+fn contracts(results: &Results) -> Option<String> {
+    let contracts = &results.environment.contracts;
+    let (reached, all) = count_runs(results, |run| !run.reached(contracts).is_empty());
+    (reached > 0).then(|| {
+        format!("In {reached} of {all} runs the contract was the limit: the server can do more.")
     })
 }
 

@@ -2,10 +2,12 @@
 //! comparisons read. Fields are added, never renamed; a change that would mislead an old reader
 //! raises [`RESULTS_VERSION`]. Documented for users in `docs/bench-results.md`.
 
+mod contract;
 mod pair;
 pub mod read;
 mod summary;
 
+pub use contract::Contract;
 pub use pair::{PairResult, PairSide, PairVerdict};
 pub use summary::median;
 
@@ -59,6 +61,8 @@ pub struct Environment {
     pub transport: String,
     /// Settings of the server that the user named, such as `metadata-cache`, with their values.
     pub settings: BTreeMap<String, String>,
+    /// Contracts of the volumes by the name of the target, where the API of their server was asked.
+    pub contracts: BTreeMap<String, Contract>,
     /// Anything else worth telling, as name and value.
     pub facts: Vec<(String, String)>,
 }

@@ -8,6 +8,7 @@
 
 mod cache;
 mod check;
+mod contract;
 mod data;
 mod event;
 mod executor;
@@ -27,9 +28,11 @@ mod steady;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod wanted;
 mod workers;
 
 pub use check::check;
+pub use contract::above_contracts;
 pub use event::{Act, Event};
 pub use executor::{Applied, Context, Executor, Local};
 pub use needs::Machine;

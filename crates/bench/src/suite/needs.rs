@@ -1,11 +1,11 @@
 //! The demands of a published rate on the machine that applies the load, said before it starts:
 //! the speed of its links to the server, and processors.
 
+use super::wanted::Wanted;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use weir_load::target::{Target, Targets};
-use weir_load::workload::Workload;
-use weir_scenario::scenario::{Published, Scenario, Step};
+use weir_scenario::scenario::Scenario;
 
 /// Processor time of the generator for an operation, in microseconds, and for each KiB of payload:
 /// what `docs/performance/client-cost.md` has for 32 connections with one request each.
@@ -38,7 +38,7 @@ impl Machine {
     pub fn falls_short(&self, scenario: &Scenario) -> Vec<String> {
         let steps: Vec<Wanted<'_>> = scenario.steps.iter().filter_map(Wanted::of).collect();
         let fastest = steps.iter().max_by(|a, b| a.mibps.total_cmp(&b.mibps));
-        let dearest = steps.iter().max_by(|a, b| a.processors().total_cmp(&b.processors()));
+        let dearest = steps.iter().max_by(|a, b| processors(a).total_cmp(&processors(b)));
         let mut all = Vec::new();
         let speed: f64 = self.links.values().map(|mbit| f64::from(*mbit)).sum();
         if let Some(step) = fastest
@@ -56,7 +56,7 @@ impl Machine {
             ));
         }
         if let Some(step) = dearest
-            && step.processors() > f64::from(self.processors)
+            && processors(step) > f64::from(self.processors)
         {
             all.push(format!(
                 "{}: {:.0} operations a second were published for step {}, which take the load \
@@ -65,7 +65,7 @@ impl Machine {
                 scenario.name,
                 step.iops,
                 step.name,
-                step.processors().ceil(),
+                processors(step).ceil(),
                 self.processors
             ));
         }
@@ -78,49 +78,9 @@ impl Machine {
     }
 }
 
-/// The published rate of a step.
-struct Wanted<'a> {
-    name: &'a str,
-    iops: f64,
-    mibps: f64,
-}
-
-impl<'a> Wanted<'a> {
-    fn of(step: &'a Step) -> Option<Self> {
-        let published = step.published.as_ref()?;
-        let load = step.loads.first()?;
-        let (iops, mibps) = (iops(published), mibps(published));
-        let mib = if load.moves_data() { mib_of(load) } else { 0.0 };
-        let of_mibps = |mibps: f64| if mib > 0.0 { mibps / mib } else { 0.0 };
-        Some(Self {
-            name: &step.name,
-            iops: iops.or(mibps.map(of_mibps))?,
-            mibps: mibps.or(iops.map(|iops| iops * mib))?,
-        })
-    }
-
-    fn processors(&self) -> f64 {
-        (self.iops * US_PER_OPERATION + self.mibps * 1024.0 * US_PER_KIB) / 1e6
-    }
-}
-
-fn mib_of(load: &Workload) -> f64 {
-    f64::from(load.block_bytes) / 1_048_576.0
-}
-
-fn iops(published: &Published) -> Option<f64> {
-    published.iops.or(sum(published.read_iops, published.write_iops))
-}
-
-fn mibps(published: &Published) -> Option<f64> {
-    published.mibps.or(sum(published.read_mibps, published.write_mibps))
-}
-
-fn sum(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    match (one, other) {
-        (None, None) => None,
-        (one, other) => Some(one.unwrap_or(0.0) + other.unwrap_or(0.0)),
-    }
+/// The processors that the load generator needs for a rate.
+fn processors(wanted: &Wanted<'_>) -> f64 {
+    (wanted.iops * US_PER_OPERATION + wanted.mibps * 1024.0 * US_PER_KIB) / 1e6
 }
 
 /// The links to `targets`; `None` if there is one of which nothing is known.
@@ -191,6 +151,7 @@ fn route6(routes: &str, ip: Ipv6Addr) -> Option<String> {
 mod tests {
     use super::super::testing::scenario;
     use super::*;
+    use weir_scenario::scenario::{Published, Step};
 
     const ROUTES: &str = "\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT

@@ -1,6 +1,6 @@
 //! The options of running scenarios, whatever they are.
 
-use crate::results::Machine;
+use crate::results::{Contract, Machine};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use weir_core::units::Bytes;
@@ -18,6 +18,8 @@ pub struct Options {
     pub transport: String,
     /// Settings of the server, as the user named them, with their values.
     pub settings: BTreeMap<String, String>,
+    /// Contracts of the volumes, by the name of the target.
+    pub contracts: BTreeMap<String, Contract>,
     /// Seed of the orders in which steps that exclude caches visit their blocks.
     pub seed: u64,
     /// Machines of the workers; this one alone applies the loads if there are none.
@@ -46,6 +48,7 @@ impl Default for Options {
             command: Vec::new(),
             transport: String::new(),
             settings: BTreeMap::new(),
+            contracts: BTreeMap::new(),
             seed: 1,
             clients: Vec::new(),
             repeats: 1,

@@ -124,6 +124,7 @@ impl Suite<'_> {
                 },
                 transport: options.transport.clone(),
                 settings: options.settings.clone(),
+                contracts: options.contracts.clone(),
                 facts: vec![
                     ("loads applied by".to_owned(), self.executor.name()),
                     ("seed of steps that exclude caches".to_owned(), options.seed.to_string()),

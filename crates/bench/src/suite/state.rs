@@ -153,6 +153,9 @@ impl SuiteState {
             let stopped = suite.control.stopped();
             let nothing = stopped && run.total.total.operations == 0;
             if !(discard || nothing) {
+                for said in run.reached(&options.contracts) {
+                    note(&mut result.notes, said);
+                }
                 result.runs.push(run);
             }
             if stopped {

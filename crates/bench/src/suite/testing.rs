@@ -38,7 +38,7 @@ pub(crate) fn scenario(steps: &[&str]) -> Scenario {
 }
 
 /// The figures of so many reads a second for ten seconds, each taking `ms`.
-pub(super) fn result(iops: f64, ms: f64) -> RunResult {
+pub(crate) fn result(iops: f64, ms: f64) -> RunResult {
     let record = record(&Workload::default(), &Figures::new(iops, ms));
     record.results("run").unwrap().0
 }

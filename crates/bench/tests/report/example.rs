@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use weir_bench::compare::pairs::judge;
 use weir_bench::results::{
-    CacheProof, Environment, Finding, Machine, Network, RESULTS_VERSION, Results, Steady,
+    CacheProof, Contract, Environment, Finding, Machine, Network, RESULTS_VERSION, Results, Steady,
     StepResult, StepRun, Summary, TestResult, WorkerResult,
 };
 use weir_load::{
@@ -489,6 +489,15 @@ pub(crate) fn results(label: &str, speed: f64) -> Results {
             server: Some(Machine { memory_bytes: 32 << 30, ..machine("nas-1") }),
             transport: "NFSv3 in user space, 2 addresses, 8 connections each".to_owned(),
             settings: BTreeMap::from([("metadata-cache".to_owned(), "off".to_owned())]),
+            contracts: BTreeMap::from([(
+                String::new(),
+                Contract {
+                    volume: "vol".to_owned(),
+                    bytes_per_second: 12 << 30,
+                    iops: Some(2_000_000),
+                    base_iops: Some(500_000),
+                },
+            )]),
             facts: vec![(
                 "server's file system".to_owned(),
                 "XFS on 4 NVMe devices, RAID 0".to_owned(),

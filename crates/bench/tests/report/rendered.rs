@@ -130,6 +130,8 @@ fn a_page_holds_every_part_and_nothing_from_outside() {
         "Not run",
         "XFS on 4 NVMe devices",
         "setting metadata-cache",
+        "contract of volume vol",
+        "2000000 IOPS (500000 without burst credits)",
         "Pairs, against their published ratios",
         "64 KiB reads, highest rate: nconnect=8 against 1",
         "as published",
@@ -160,6 +162,12 @@ fn a_page_says_in_one_word_how_to_take_the_figures() {
     let count = results.tests[0].steps.len() - 1;
     let told = format!("Caches were not excluded in 1 of {count} steps that exclude them");
     assert!(page.contains(&told), "{told}");
+    let all = results.tests.iter().flat_map(|test| &test.steps).map(|step| step.runs.len());
+    let told = format!("In {0} of {0} runs the contract was the limit", all.sum::<usize>());
+    assert!(!page.contains(&told));
+    results.environment.contracts.get_mut("").unwrap().bytes_per_second = 1 << 20;
+    assert!(html(&[&results]).contains(&told), "{told}");
+    results.environment.contracts.clear();
     results.tests[0].steps[1].runs[0].total.generator.saturated = true;
     assert!(html(&[&results]).contains("<strong>Complete, with limits</strong>"));
     results.tests[0].steps[2].skipped = Some("the volume was full".to_owned());

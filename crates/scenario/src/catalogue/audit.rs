@@ -79,9 +79,9 @@ pub(super) const PAGES: [Page; 6] = [
                 "a level has a ceiling for a single volume, whatever its size",
                 "`weir level create --volume-ceiling`",
             ),
-            differs(
+            works(
                 "the volume's own limit is above the tested rate",
-                "the suite does not read the contract of a Weir volume: compare the measured rate with `weir volume show`, and use `weir volume why`",
+                "a run with `--data` or `--server` reads the contracts of its volumes: it says before it starts that a published rate is above one, and notes steps that reached one",
             ),
             works(
                 "sequential mixes by fio at 75, 50 and 25 % reads have two positions in each file",

@@ -4,16 +4,22 @@
 use super::print::usage;
 use super::{Global, connect};
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use weir_api::{ClientError, Volume};
 use weir_bench::cli::{self, BenchCommand, CliError, Served};
+use weir_bench::results::Contract;
 use weir_load::Control;
+
+/// HTTP status of what does not exist (RFC 9110 §15.5.5).
+const NOT_FOUND: u16 = 404;
 
 /// Runs `command`; fails if the run was not clean.
 pub(crate) fn run(global: &Global, command: &BenchCommand) -> Result<()> {
     let control = Control::new();
     stop_on_interrupt(control.clone())?;
-    match cli::run(command, global.output.format(), &control, &|| served(global)) {
+    match cli::run(command, global.output.format(), &control, &|volumes| served(global, volumes)) {
         Ok(unclean) if unclean.is_empty() => Ok(()),
         Ok(unclean) => bail!("the run was not clean: {}", unclean.join("; ")),
         Err(CliError::Usage(message)) => Err(usage(&message)),
@@ -23,24 +29,43 @@ pub(crate) fn run(global: &Global, command: &BenchCommand) -> Result<()> {
 
 /// The server that the options name; nothing if they name none, or if it does not answer, which is
 /// said.
-fn served(global: &Global) -> Option<Served> {
+fn served(global: &Global, volumes: &BTreeSet<String>) -> Option<Served> {
     if !global.names_server() {
         return None;
     }
     let asked = connect::with_client(global, async {
         let client = connect::client(global)?;
-        Ok(client.server().await?)
+        let info = client.server().await?;
+        let mut contracts = Vec::new();
+        for name in volumes {
+            match client.volume(name).await {
+                Ok(volume) => contracts.push(contract(volume)),
+                // The target may be on another server.
+                Err(ClientError::Refused { status: NOT_FOUND, .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let addresses = info.nfs.iter().chain(&info.smb);
+        let addresses = addresses.filter_map(|address| address.parse().ok()).collect();
+        Ok(Served { addresses, memory_bytes: info.memory_bytes, contracts })
     });
     match asked {
-        Ok(info) => {
-            let addresses = info.nfs.iter().chain(&info.smb);
-            let addresses = addresses.filter_map(|address| address.parse().ok()).collect();
-            Some(Served { addresses, memory_bytes: info.memory_bytes })
-        }
+        Ok(served) => Some(served),
         Err(error) => {
-            weir_report::errln!("weir: the server's API was not asked about its memory: {error:#}");
+            weir_report::errln!(
+                "weir: the server's API did not tell its memory and its contracts: {error:#}"
+            );
             None
         }
+    }
+}
+
+fn contract(volume: Volume) -> Contract {
+    Contract {
+        volume: volume.name,
+        bytes_per_second: volume.limit_bytes_per_second,
+        iops: volume.limit_iops,
+        base_iops: volume.base_iops,
     }
 }
 

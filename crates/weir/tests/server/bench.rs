@@ -130,6 +130,26 @@ fn a_load_of_another_language_runs_is_written_in_every_form_and_leaves_nothing()
 }
 
 #[test]
+fn a_run_reads_the_contract_and_says_if_more_is_asked_for() {
+    let bench = Bench::new("10GiB");
+    let (url, json) = (bench.url(), bench.file("results.json"));
+    let job = bench.file("fast.fio");
+    std::fs::write(&job, "[fast]\nrw=randread\nbs=4k\nsize=1m\ntime_based\nruntime=1\nrate=4g\n")
+        .unwrap();
+    let (job, path) = (job.to_str().unwrap(), json.to_str().unwrap());
+    let run = ["bench", "run", job, &url, "--warmup", "0s", "--quiet", "--json", path];
+    let done = bench.server.try_weir(&run);
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success(), "{told}");
+    assert!(told.contains("asked for by step") && told.contains("volume vol permits"), "{told}");
+    let shown = bench.server.weir(&["volume", "show", "vol", "--output", "json"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let contract = &read(&json)["environment"]["contracts"][""];
+    assert_eq!(contract["volume"], "vol");
+    assert_eq!(contract["bytes_per_second"], shown["limit_bytes_per_second"]);
+}
+
+#[test]
 fn a_dry_run_tells_everything_and_contacts_nobody() {
     let bench = Bench::new("10GiB");
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
