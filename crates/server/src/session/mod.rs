@@ -405,6 +405,7 @@ impl Session {
 impl Job {
     /// May the operation begin? False if the request is to be dropped, because the same was carried
     /// out meanwhile.
+    #[inline]
     pub(crate) fn begin(&mut self) -> bool {
         match self {
             Self::Rpc(job) => job.begin(),

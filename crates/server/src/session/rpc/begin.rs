@@ -43,6 +43,8 @@ enum Recognized {
 
 impl RpcSession {
     /// See [`super::super::Session::begin`].
+    // In the loop of its worker, its variables make that of every record slower.
+    #[inline(never)]
     pub(in super::super) fn begin(
         &mut self,
         mut cx: Cx<'_>,
