@@ -6,12 +6,14 @@
 //! reading. It never sleeps: workers poll it when their timers fire. Volumes that share a budget
 //! are polled together, by the [`PoolGate`] of their pool.
 //!
-//! Beside them are the counts of a volume's use by connections ([`Uses`]).
+//! Beside them are the counts of a volume's use by connections ([`Uses`]), and the open connections
+//! ([`Connections`]).
 //!
 //! Not here: requests, of which a gate knows what [`Queued`] tells, and workers.
 #![forbid(unsafe_code)]
 
 mod conn_id;
+mod connections;
 pub mod limits;
 mod memory;
 mod poller;
@@ -24,6 +26,7 @@ mod tests;
 mod uses;
 
 pub use conn_id::ConnId;
+pub use connections::{Connections, Peer};
 pub use memory::{ParkedTotal, Stopped};
 pub use queued::Queued;
 pub use room::Room;

@@ -3,7 +3,6 @@
 //! plane.
 
 mod clients;
-mod connections;
 mod counters;
 pub(crate) mod credits;
 mod histograms;
@@ -23,7 +22,6 @@ mod tests;
 mod volume;
 mod workers;
 
-pub(crate) use connections::{Connections, Peer};
 pub(crate) use counters::Counters;
 pub(crate) use idle::release_idle_volumes;
 pub(crate) use mounts::Mounts;
@@ -55,7 +53,7 @@ use weir_control::plane::{
     VolumeLive, VolumeReading, VolumeUses,
 };
 use weir_core::{Attr, Clock, FsResult, HandleKey, Origin, PoolId, SetAttr, VolumeId};
-use weir_gate::{ParkedTotal, PoolGate, Use};
+use weir_gate::{Connections, ParkedTotal, Peer, PoolGate, Use};
 use weir_process::GroupDirectory;
 use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_rpcbind::Portmap;

@@ -49,7 +49,7 @@ type Ticket = weir_gate::Ticket<GateEntry>;
 pub(crate) type Released = weir_gate::Released<GateEntry>;
 
 use crate::admission::{Eviction, Origin};
-use crate::engine::{Engine, Peer};
+use crate::engine::Engine;
 use crate::inbox::Inbox;
 use crate::limits::{
     CROWDED_SECONDS, LINGER_SECONDS, PARTIAL_BYTES_ORIGIN_MAX, PARTIAL_BYTES_ORIGIN_MIN,
@@ -76,8 +76,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use to_gates::Asked;
 use weir_core::{Clock, Mono};
-use weir_gate::ConnId;
-use weir_gate::Queued;
+use weir_gate::{ConnId, Peer, Queued};
 
 const INBOX: u64 = u64::MAX;
 const EVENTS: usize = 256;

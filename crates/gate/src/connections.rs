@@ -1,38 +1,39 @@
-//! The open connections of clients, by their tokens: their addresses and protocols. Changed when a
-//! connection is opened or closed, and read by the control plane; no request reads it.
+//! The open connections of clients, by their tokens: their addresses and protocols, which
+//! [`Uses`](crate::Uses) does not know. Changed when a connection is opened or closed, and read by
+//! the control plane; no request reads it.
 
+use crate::ConnId;
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use weir_gate::ConnId;
 
 /// The client's end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Peer {
+pub struct Peer {
     /// The address, in its IPv4 form where it has one.
-    pub(crate) address: IpAddr,
+    pub address: IpAddr,
     /// The protocol: `nfs` or `smb`.
-    pub(crate) protocol: &'static str,
+    pub protocol: &'static str,
 }
 
 /// All open connections that workers own.
 #[derive(Default)]
-pub(crate) struct Connections(Mutex<HashMap<u64, Peer>>);
+pub struct Connections(Mutex<HashMap<u64, Peer>>);
 
 impl Connections {
     /// A worker owns a connection from now on.
-    pub(crate) fn opened(&self, id: ConnId, peer: Peer) {
+    pub fn opened(&self, id: ConnId, peer: Peer) {
         lock(&self.0).insert(id.token, peer);
     }
 
     /// A worker's connection is closed.
-    pub(crate) fn closed(&self, id: ConnId) {
+    pub fn closed(&self, id: ConnId) {
         lock(&self.0).remove(&id.token);
     }
 
     /// The open connections among `tokens`, each with its peer, and with the value beside its
     /// token.
-    pub(super) fn open_of<T>(&self, tokens: impl Iterator<Item = (u64, T)>) -> Vec<(Peer, T)> {
+    pub fn open_of<T>(&self, tokens: impl Iterator<Item = (u64, T)>) -> Vec<(Peer, T)> {
         let open = lock(&self.0);
         tokens.filter_map(|(token, with)| Some((*open.get(&token)?, with))).collect()
     }
