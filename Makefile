@@ -15,9 +15,10 @@ LIVE_OUT ?= docs/performance
 WIDE_OUT ?= docs/performance
 CACHE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
+VDBENCH_OUT ?= target/vdbench-hosts
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -95,6 +96,14 @@ agree: ## our load generator beside the real fio, by turns (AGREE_PATH=; AGREE="
 
 published: ## the published parameter files and command lines, as they are, against the fixtures (PUBLISHED=DIRECTORY; docs/bench-catalogue.md)
 	WEIR_PUBLISHED=$(abspath $(PUBLISHED)) cargo test -p weir-scenario --test published -- --ignored published_texts
+
+vdbench-hosts: ## the published Vdbench files, as they are, from 24 machines on six volumes (needs root; PUBLISHED=DIRECTORY; docs/performance)
+	cargo build --release --locked
+	WEIR=target/release/weir tests/campaigns/vdbench-hosts.sh $(abspath $(PUBLISHED)) $(VDBENCH_OUT)
+
+load-kinds: ## five made loads, and what weir volume why says of each (three minutes; needs jq; docs/performance)
+	cargo build --release --locked
+	WEIR=target/release/weir tests/campaigns/load-kinds.sh
 
 fio-examples: ## the example job files of fio 3.33: which are read, and why others are not (FIO_EXAMPLES=DIRECTORY; docs/bench-languages.md)
 	WEIR_FIO_EXAMPLES=$(abspath $(FIO_EXAMPLES)) cargo test -p weir-scenario --test published -- --ignored examples_of_fio

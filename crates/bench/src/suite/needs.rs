@@ -151,7 +151,7 @@ fn route6(routes: &str, ip: Ipv6Addr) -> Option<String> {
 mod tests {
     use super::super::testing::scenario;
     use super::*;
-    use weir_scenario::scenario::{Published, Step};
+    use weir_scenario::scenario::Published;
 
     const ROUTES: &str = "\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
