@@ -1,7 +1,7 @@
 #!/bin/bash
 # Load from several machines: eight workers, each in a network namespace of its own, on a bridge with
-# a server in a ninth and the coordinator in front. A script that enters a namespace stands in for
-# ssh.
+# a server in a ninth and the coordinator in front. Two scripts stand in for ssh: one enters a
+# namespace, and one speaks with a process there over a TCP connection, which can be cut.
 set -u
 here=$(dirname "$(realpath -e "$0")")
 if [ "${1:-}" != inside ]; then
@@ -55,6 +55,36 @@ END
     chmod +x "$work/ssh"
 }
 
+# stand_in_over_tcp: writes a script that runs the command, its last word, in the namespace of the word before, and carries its input and
+# output over the network. The process there lives on when the script is killed, and its process id is kept in a file of that name.
+stand_in_over_tcp() {
+    cat >"$work/far" <<END
+#!/usr/bin/env python3
+import os, socket, subprocess, sys, threading
+
+host, command = sys.argv[-2:]
+listener = socket.create_server(("10.78.0.254", 0))
+connect = "exec 3<>/dev/tcp/10.78.0.254/%d && exec sh -c \"\$1\" <&3 >&3 3>&-" % listener.getsockname()[1]
+child = subprocess.Popen(
+    ["ip", "netns", "exec", host, "bash", "-c", connect, "far", "exec " + command],
+    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+with open("$work/%s.pid" % host, "w") as file:
+    file.write(str(child.pid))
+peer = listener.accept()[0]
+
+def there():
+    while data := os.read(0, 65536):
+        peer.sendall(data)
+    peer.shutdown(socket.SHUT_WR)
+
+threading.Thread(target=there, daemon=True).start()
+while data := peer.recv(65536):
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+END
+    chmod +x "$work/far"
+}
+
 # job SECONDS: writes a job of eight to a file.
 job() {
     cat >"$work/job-$1.fio" <<END
@@ -90,6 +120,12 @@ over_ssh() {
     done
 }
 
+# over_tcp WORKER...: the same over TCP connections.
+over_tcp() {
+    echo "--ssh $work/far --worker-program $WEIR"
+    printf -- '--worker ssh:%s\n' "$@"
+}
+
 all_workers() {
     # shellcheck disable=SC2046
     over_ssh $(seq -f 'ssh:w%g' $workers)
@@ -113,9 +149,10 @@ eight_are_the_sum() {
         holds sum '[$run.total.by_operation[].latency_ms.p99] | all(. > 0)' && grep -q 'w8' "$work/sum.html"
 }
 
-nothing_is_left() {
-    refused run sum 1 --reuse >"$work/left.log"
-    complains left 'NOENT'
+# gone NAME: nothing of that run is on the server.
+gone() {
+    refused run "$1" 1 --reuse >"$work/gone.log"
+    complains gone NOENT
 }
 
 # shows FILE WORDS: returns when the file has these words.
@@ -176,6 +213,19 @@ coordinator_killed() {
 killed_run_is_cleared() {
     "$WEIR" bench run "$work/job-1.fio" "$target" >"$work/cleared.log" 2>&1 || { cat "$work/cleared.log"; return 1; }
     complains cleared 'that of a killed run (process'
+}
+
+# A run by one process is killed: its files stay, and the next run on this machine removes them and says so.
+one_process_killed() {
+    local running
+    "$WEIR" bench run "$work/job-15.fio" "$target" --dir alone >"$work/alone.log" 2>&1 &
+    running=$!
+    shows "$work/alone.log" measuring || return 1
+    kill -KILL "$running"
+    wait "$running"
+    run alone 1 --reuse || return 1
+    run alone 1 >"$work/again.log" || { cat "$work/again.log"; return 1; }
+    complains again "that of a killed run (process $running)" && gone alone
 }
 
 # A worker that is stopped by a signal reports its measurements until then.
@@ -285,11 +335,11 @@ copied_program() {
         holds copied '[$run.workers[].operations] | min > 0' && ! ls "${TMPDIR:-/tmp}"/weir-worker.* 2>/dev/null
 }
 
-# A worker whose machine is no longer reachable: its connection to the server and to the coordinator stays open, and nothing comes.
+# A worker whose process is stopped: its connections to the server and to the coordinator stay open, and nothing comes.
 silent_worker_is_lost() {
     local code=0 running
     # shellcheck disable=SC2046
-    run silent 30 $(over_ssh ssh:w1 ssh:w2) >"$work/silent.log" &
+    run silent 30 $(over_tcp w1 w2) >"$work/silent.log" &
     running=$!
     shows "$work/silent.log" measuring || return 1
     kill -STOP "$(cat "$work/w2.pid")"
@@ -297,8 +347,55 @@ silent_worker_is_lost() {
     kill -CONT "$(cat "$work/w2.pid")"
     [ $code -eq 1 ] || { cat "$work/silent.log"; return 1; }
     ends w2 && holds silent '[$run.workers[] | select(.lost != null) | .name] == ["w2"]' &&
-        holds silent '$run.workers[1].lost | test("nothing was heard")' && holds silent '$run.total.interrupted'
+        holds silent '$run.workers[1].lost | test("nothing was heard")' && holds silent '$run.total.interrupted' && gone silent
 }
+
+# cut WORKER [ADDRESS]: what the worker's machine sends, and what is sent to it, vanishes: all of it, or to and from the address.
+cut() {
+    local from="${2:+ip saddr $2}" to="${2:+ip daddr $2}"
+    ip netns exec "$1" nft -f - <<END
+table inet cut {
+    chain in { type filter hook input priority 0; iifname eth0 $from counter drop; }
+    chain out { type filter hook output priority 0; oifname eth0 $to counter drop; }
+}
+END
+}
+
+mend() { ip netns exec "$1" nft delete table inet cut; }
+
+# The link between a worker and the coordinator is cut in mid-run: the worker notices, stops and exits, though its load would
+# last for minutes; the coordinator names it and removes all files.
+cut_from_the_coordinator() {
+    local code=0 running
+    # shellcheck disable=SC2046
+    "$WEIR" bench run "$work/job-600.fio" "$target" --dir cut $(over_tcp w1 w2) --json "$work/cut.json" >"$work/cut.log" 2>&1 &
+    running=$!
+    shows "$work/cut.log" measuring && cut w2 10.78.0.254 && ends w2 && mend w2 || return 1
+    # The other worker continues until the run is stopped.
+    kill -0 "$(cat "$work/w1.pid")" && kill -TERM "$running" || return 1
+    wait "$running" || code=$?
+    [ $code -eq 1 ] || { cat "$work/cut.log"; return 1; }
+    holds cut '[$run.workers[] | select(.lost != null) | .name] == ["w2"]' &&
+        holds cut '$run.workers[1].lost | test("after the start: nothing was heard")' &&
+        holds cut '$run.workers[0].operations > 0' && ends w1 && gone cut
+}
+
+# lost_alone NAME BREAK MEND: a run of minutes by the worker w2, which BREAK makes unreachable in mid-run, and MEND reachable again when
+# the coordinator has given it up. The coordinator ends, names the worker and removes its files; the worker does not continue its load
+# afterwards, but exits.
+lost_alone() {
+    local name=$1 code=0 running
+    # shellcheck disable=SC2046
+    run "$name" 600 $(over_tcp w2) >"$work/$name.log" &
+    running=$!
+    shows "$work/$name.log" measuring && $2 || return 1
+    wait "$running" || code=$?
+    [ $code -eq 1 ] && gone "$name" && $3 && ends w2 && gone "$name" &&
+        complains "$name" 'all workers were lost: worker w2: .*nothing was heard'
+}
+
+stop_w2() { kill -STOP "$(cat "$work/w2.pid")"; }
+continue_w2() { kill -CONT "$(cat "$work/w2.pid")"; }
 
 # The link of a worker to the server fails for a while: its requests wait, and the worker is not lost.
 link_fails() {
@@ -321,15 +418,17 @@ removed_options() {
 network || exit 1
 serve || exit 1
 stand_in_for_ssh
-for seconds in 1 5 15 30; do
+stand_in_over_tcp
+for seconds in 1 5 15 30 600; do
     job $seconds
 done
 check eight-workers-are-the-sum eight_are_the_sum
-check nothing-is-left nothing_is_left
+check nothing-is-left gone sum
 check one-killed-is-marked one_killed_is_marked
 check one-stopped-is-counted one_stopped_is_counted
 check workers-end-with-a-killed-coordinator coordinator_killed
 check files-of-a-killed-run-are-removed killed_run_is_cleared
+check files-of-a-killed-process-are-removed one_process_killed
 check workers-have-names names_of_workers
 check ssh-that-fails-is-quoted ssh_that_fails
 check workers-on-this-machine on_this_machine
@@ -339,6 +438,9 @@ check hosts-of-a-file-are-workers-on-two-volumes hosts_of_a_file
 check hosts-that-nobody-knows-are-refused unknown_hosts
 check program-is-copied copied_program
 check silent-worker-is-lost silent_worker_is_lost
+check link-to-the-coordinator-is-cut cut_from_the_coordinator
+check link-is-cut-and-mended lost_alone severed "cut w2" "mend w2"
+check process-is-stopped-and-continued lost_alone halted stop_w2 continue_w2
 check link-that-fails-for-a-while link_fails
 check removed-options-say-what-to-use removed_options
 check server-stops-on-request stop_server TERM

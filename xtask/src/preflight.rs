@@ -15,11 +15,12 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 31] = [
+const FOR_TESTS: [Needed; 32] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
     ("ip", "iproute2"),
+    ("nft", "nftables"),
     ("losetup", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),

@@ -168,6 +168,8 @@ const SUITES: [Suite; 15] = [
             Need::Root,
             Need::Device("/dev/net/tun"),
             Need::Program("ip"),
+            Need::Program("nft"),
+            Need::Program("python3"),
             Need::Program("jq"),
         ],
         run: || run_script("tests/clients/bench-workers.sh"),

@@ -358,7 +358,7 @@ fn hint(step: &StepResult, summary: &Summary) -> String {
 }
 
 /// Reads, writes and all kinds together, in operations or MiB a second.
-const fn parts(summary: &Summary, bytes: bool) -> (Spread, Spread, Spread) {
+pub(super) const fn parts(summary: &Summary, bytes: bool) -> (Spread, Spread, Spread) {
     if bytes {
         (summary.read_mibps, summary.write_mibps, summary.mibps)
     } else {
@@ -366,7 +366,7 @@ const fn parts(summary: &Summary, bytes: bool) -> (Spread, Spread, Spread) {
     }
 }
 
-fn ends(spread: &Spread, summary: &Summary) -> Option<(f64, f64)> {
+pub(super) fn ends(spread: &Spread, summary: &Summary) -> Option<(f64, f64)> {
     (summary.repeats > 1).then_some((spread.min, spread.max))
 }
 

@@ -1,11 +1,12 @@
-//! Comma-separated values (RFC 4180): a row for each repeat of each step, and one for each step
-//! that was left out. Columns keep their names and their order; new ones come at the end.
+//! Comma-separated values (RFC 4180): a row for each repeat of each step, below it one for each of
+//! its targets where there are several, and one for each step that was left out. Columns keep their
+//! names and their order; new ones come at the end.
 //!
 //! Texts that a spreadsheet would take for a formula get an apostrophe in front.
 
-use crate::results::{Results, StepResult, StepRun, TestResult};
+use crate::results::{Results, StepResult, StepRun, TestResult, target_name};
 use std::fmt::Write as _;
-use weir_load::stats::result::{Latency, OpResult};
+use weir_load::stats::result::{Latency, OpResult, RunResult, VerifyResult};
 use weir_scenario::scenario::{Bound, Published};
 
 /// The subject of a row.
@@ -15,6 +16,25 @@ struct Row<'a> {
     step: &'a StepResult,
     /// The run and its number from 1; absent if the step was left out.
     run: Option<(usize, &'a StepRun)>,
+    /// The target whose figures the row has; absent in a row of all together.
+    part: Option<&'a RunResult>,
+}
+
+impl<'a> Row<'a> {
+    /// The figures of the row.
+    fn figures(&self) -> Option<&'a RunResult> {
+        self.part.or_else(|| self.run.map(|(_, run)| &run.total))
+    }
+
+    /// The run, in a row of all targets together: some figures are known of the whole alone.
+    fn whole(&self) -> Option<&'a StepRun> {
+        self.run.filter(|_| self.part.is_none()).map(|(_, run)| run)
+    }
+
+    /// The published figures, which are those of all targets together.
+    fn published(&self) -> Option<&'a Published> {
+        self.step.published.as_ref().filter(|_| self.part.is_none())
+    }
 }
 
 enum Value {
@@ -27,11 +47,11 @@ enum Value {
 
 type Column = (&'static str, fn(&Row<'_>) -> Value);
 
-const COLUMNS: [Column; 64] = [
+const COLUMNS: [Column; 65] = [
     ("label", |row| text(&row.results.label)),
     ("target", |row| text(&row.results.target)),
     ("started_unix_s", |row| {
-        row.run.map_or(Value::Nothing, |(_, run)| Value::Number(run.total.started_unix_s))
+        row.figures().map_or(Value::Nothing, |figures| Value::Number(figures.started_unix_s))
     }),
     ("test", |row| text(&row.test.name)),
     ("step", |row| text(&row.step.name)),
@@ -42,11 +62,11 @@ const COLUMNS: [Column; 64] = [
     ("repeat", |row| row.run.map_or(Value::Nothing, |(repeat, _)| count(repeat))),
     ("repeats", |row| count(row.step.runs.len())),
     ("skipped", |row| row.step.skipped.as_deref().map_or(Value::Nothing, text)),
-    ("measured_s", |row| of(row, |run| run.total.measured.seconds())),
-    ("operations", |row| counted(row, |run| run.total.total.operations)),
-    ("bytes", |row| counted(row, |run| run.total.total.bytes)),
-    ("iops", |row| of(row, |run| run.total.total.iops)),
-    ("mibps", |row| of(row, |run| run.total.total.mibps)),
+    ("measured_s", |row| of(row, |one| one.measured.seconds())),
+    ("operations", |row| counted(row, |one| one.total.operations)),
+    ("bytes", |row| counted(row, |one| one.total.bytes)),
+    ("iops", |row| of(row, |one| one.total.iops)),
+    ("mibps", |row| of(row, |one| one.total.mibps)),
     ("read_iops", |row| kind(row, "read", |read| read.iops)),
     ("write_iops", |row| kind(row, "write", |write| write.iops)),
     ("read_mibps", |row| kind(row, "read", |read| read.mibps)),
@@ -63,44 +83,48 @@ const COLUMNS: [Column; 64] = [
     ("read_p99_ms", |row| kind(row, "read", |read| read.latency_ms.p99)),
     ("write_mean_ms", |row| kind(row, "write", |write| write.latency_ms.mean)),
     ("write_p99_ms", |row| kind(row, "write", |write| write.latency_ms.p99)),
-    ("errors", |row| counted(row, |run| run.total.error_count())),
-    ("connections_lost", |row| counted(row, |run| run.total.connections.lost)),
+    ("errors", |row| counted(row, RunResult::error_count)),
+    ("connections_lost", |row| counted(row, |one| one.connections.lost)),
     ("verify_checked", |row| verified(row, |verify| verify.checked)),
     ("verify_mismatches", |row| verified(row, |verify| verify.mismatches)),
     ("verify_unread", |row| verified(row, |verify| verify.unread)),
-    ("steady", |row| flag(row, |run| run.steady.map(|steady| steady.steady))),
+    ("steady", |row| {
+        row.whole()
+            .and_then(|run| run.steady)
+            .map_or(Value::Nothing, |found| Value::Flag(found.steady))
+    }),
     ("drift_percent", |row| maybe(row, |run| run.steady.map(|steady| steady.drift_percent))),
     ("excursion_percent", |row| {
         maybe(row, |run| run.steady.map(|steady| steady.excursion_percent))
     }),
-    ("client_us_per_op", |row| of(row, |run| run.total.generator.cpu_us_per_op)),
-    ("busiest_thread_percent", |row| of(row, |run| run.total.generator.busiest_thread_percent)),
-    ("generator_saturated", |row| flag(row, |run| Some(run.total.generator.saturated))),
+    ("client_us_per_op", |row| of(row, |one| one.generator.cpu_us_per_op)),
+    ("busiest_thread_percent", |row| of(row, |one| one.generator.busiest_thread_percent)),
+    ("generator_saturated", |row| flag(row, |one| one.generator.saturated)),
     ("client_processors", |row| maybe(row, |run| run.client_processors)),
     ("server_us_per_op", |row| maybe(row, |run| run.total.server.map(|one| one.cpu_us_per_op))),
     ("server_processors", |row| maybe(row, |run| run.total.server.map(|one| one.processors))),
     ("network_received_bytes", |row| {
-        row.run
-            .and_then(|(_, run)| run.network)
+        row.whole()
+            .and_then(|run| run.network)
             .map_or(Value::Nothing, |network| Value::Count(network.received_bytes))
     }),
     ("network_sent_bytes", |row| {
-        row.run
-            .and_then(|(_, run)| run.network)
+        row.whole()
+            .and_then(|run| run.network)
             .map_or(Value::Nothing, |network| Value::Count(network.sent_bytes))
     }),
-    ("workers", |row| row.run.map_or(Value::Nothing, |(_, run)| count(run.workers.len()))),
+    ("workers", |row| row.whole().map_or(Value::Nothing, |run| count(run.workers.len()))),
     ("workers_lost", |row| {
         let lost = |run: &StepRun| run.workers.iter().filter(|one| one.lost.is_some()).count();
-        row.run.map_or(Value::Nothing, |(_, run)| count(lost(run)))
+        row.whole().map_or(Value::Nothing, |run| count(lost(run)))
     }),
-    ("interrupted", |row| flag(row, |run| Some(run.total.interrupted))),
+    ("interrupted", |row| flag(row, |one| one.interrupted)),
     ("cache_wanted", |row| match serde_json::to_value(row.step.cache.wanted) {
         Ok(serde_json::Value::String(word)) => Value::Text(word),
         _ => Value::Nothing,
     }),
     ("published_by", |row| {
-        row.step.published.as_ref().map_or(Value::Nothing, |published| text(&published.who))
+        row.published().map_or(Value::Nothing, |published| text(&published.who))
     }),
     ("published_read_iops", |row| published(row, |figures| figures.read_iops)),
     ("published_write_iops", |row| published(row, |figures| figures.write_iops)),
@@ -110,14 +134,15 @@ const COLUMNS: [Column; 64] = [
     ("published_mibps", |row| published(row, |figures| figures.mibps)),
     ("published_latency_ms", |row| published(row, |figures| figures.latency_ms)),
     ("published_about", |row| {
-        row.step.published.as_ref().map_or(Value::Nothing, |figures| Value::Flag(figures.about))
+        row.published().map_or(Value::Nothing, |figures| Value::Flag(figures.about))
     }),
     ("notes", |row| text(&row.step.notes.join(" "))),
-    ("published_bound", |row| match row.step.published.as_ref().map(|figures| figures.bound) {
+    ("published_bound", |row| match row.published().map(|figures| figures.bound) {
         None | Some(Bound::None) => Value::Nothing,
         Some(Bound::UpTo) => text("up-to"),
         Some(Bound::MoreThan) => text("more-than"),
     }),
+    ("target_name", |row| row.part.map_or(Value::Nothing, |part| text(target_name(part)))),
 ];
 
 /// Names of the columns, in order.
@@ -133,13 +158,14 @@ pub fn csv(results: &Results) -> String {
     out.push_str("\r\n");
     for test in &results.tests {
         for step in &test.steps {
-            let runs: Vec<Option<(usize, &StepRun)>> = if step.runs.is_empty() {
-                vec![None]
-            } else {
-                (1..).zip(&step.runs).map(Some).collect()
-            };
-            for run in runs {
-                line(&mut out, &Row { results, test, step, run });
+            if step.runs.is_empty() {
+                line(&mut out, &Row { results, test, step, run: None, part: None });
+            }
+            for run in (1..).zip(&step.runs) {
+                let parts = run.1.targets.iter().map(Some);
+                for part in std::iter::once(None).chain(parts) {
+                    line(&mut out, &Row { results, test, step, run: Some(run), part });
+                }
             }
         }
     }
@@ -188,37 +214,37 @@ fn count(value: usize) -> Value {
     u64::try_from(value).map_or(Value::Nothing, Value::Count)
 }
 
-fn of(row: &Row<'_>, figure: fn(&StepRun) -> f64) -> Value {
-    number(row.run.map(|(_, run)| figure(run)))
+fn of(row: &Row<'_>, figure: fn(&RunResult) -> f64) -> Value {
+    number(row.figures().map(figure))
 }
 
 fn maybe(row: &Row<'_>, figure: fn(&StepRun) -> Option<f64>) -> Value {
-    number(row.run.and_then(|(_, run)| figure(run)))
+    number(row.whole().and_then(figure))
 }
 
-fn counted(row: &Row<'_>, figure: fn(&StepRun) -> u64) -> Value {
-    row.run.map_or(Value::Nothing, |(_, run)| Value::Count(figure(run)))
+fn counted(row: &Row<'_>, figure: fn(&RunResult) -> u64) -> Value {
+    row.figures().map_or(Value::Nothing, |one| Value::Count(figure(one)))
 }
 
-fn flag(row: &Row<'_>, flag: fn(&StepRun) -> Option<bool>) -> Value {
-    row.run.and_then(|(_, run)| flag(run)).map_or(Value::Nothing, Value::Flag)
+fn flag(row: &Row<'_>, flag: fn(&RunResult) -> bool) -> Value {
+    row.figures().map_or(Value::Nothing, |one| Value::Flag(flag(one)))
 }
 
 fn time(row: &Row<'_>, figure: fn(&Latency) -> f64) -> Value {
-    number(row.run.map(|(_, run)| figure(&run.total.total.latency_ms)))
+    number(row.figures().map(|one| figure(&one.total.latency_ms)))
 }
 
 fn kind(row: &Row<'_>, name: &str, figure: fn(&OpResult) -> f64) -> Value {
-    number(row.run.and_then(|(_, run)| run.total.by_operation.get(name)).map(figure))
+    number(row.figures().and_then(|one| one.by_operation.get(name)).map(figure))
 }
 
-fn verified(row: &Row<'_>, figure: fn(&weir_load::stats::result::VerifyResult) -> u64) -> Value {
-    let verify = row.run.and_then(|(_, run)| run.total.verify.as_ref());
+fn verified(row: &Row<'_>, figure: fn(&VerifyResult) -> u64) -> Value {
+    let verify = row.figures().and_then(|one| one.verify.as_ref());
     verify.map_or(Value::Nothing, |verify| Value::Count(figure(verify)))
 }
 
 fn published(row: &Row<'_>, figure: fn(&Published) -> Option<f64>) -> Value {
-    number(row.step.published.as_ref().and_then(figure))
+    number(row.published().and_then(figure))
 }
 
 #[cfg(test)]

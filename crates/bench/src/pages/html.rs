@@ -6,7 +6,7 @@ use super::steps::{self, notes};
 use super::terminal::{in_words, published_by};
 use super::verdict::{self, Taken};
 use super::words::{machine, shell, when};
-use super::{costs, time};
+use super::{costs, targets, time};
 use crate::compare::pairs::judge;
 use crate::results::{Environment, Machine, Results, TestResult};
 use weir_report::{Column, Page, Table};
@@ -149,6 +149,7 @@ fn write_test(page: &mut Page, test: &TestResult, id: &str) {
         }));
     }
     write_figures(page, test);
+    write_targets(page, test);
     write_latency(page, test);
     write_costs(page, test);
     write_method(page, test);
@@ -175,6 +176,13 @@ fn write_figures(page: &mut Page, test: &TestResult) {
     if test.steps.iter().any(|step| step.runs.len() > 1) {
         page.details("Every repeat", &costs::repeats(test));
     }
+}
+
+fn write_targets(page: &mut Page, test: &TestResult) {
+    let (Some(svg), Some(table)) = (targets::chart(test), targets::table(test)) else { return };
+    page.subsection("Targets");
+    page.figure(&svg, targets::CAPTION);
+    page.table(&table);
 }
 
 fn write_latency(page: &mut Page, test: &TestResult) {

@@ -11,6 +11,7 @@ mod html;
 mod pairs;
 mod side;
 mod steps;
+mod targets;
 mod terminal;
 mod time;
 mod verdict;

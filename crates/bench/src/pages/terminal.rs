@@ -1,8 +1,8 @@
 //! The results in a terminal: a table for each test, and below it what has to be said.
 
 use super::steps::{notes, table};
-use super::verdict;
 use super::words::when;
+use super::{targets, verdict};
 use crate::compare::pairs;
 use crate::results::{Finding, Results, TestResult};
 use weir_load::stats::result::VerifyResult;
@@ -46,6 +46,10 @@ fn render_test(out: &mut Text, test: &TestResult, width: Option<u16>, colour: bo
         return out.line(format_args!("  not run: {waiting}"));
     }
     out.append(&table(test, true).to_terminal_dense(colour, width));
+    if let Some(targets) = targets::table(test) {
+        out.line("  Each target by itself:");
+        out.append(&targets.to_terminal_dense(colour, width));
+    }
     let who: Vec<&str> = published_by(test);
     if !who.is_empty() {
         out.line(format_args!("  published: {}", who.join("; ")));

@@ -9,7 +9,8 @@ mod summary;
 
 pub use contract::Contract;
 pub use pair::{PairResult, PairSide, PairVerdict};
-pub use summary::median;
+pub(crate) use summary::target_name;
+pub use summary::{counted, median};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -202,6 +203,15 @@ pub struct Summary {
     pub client_us_per_op: Spread,
     /// Processor time of the server per operation, in microseconds; zero where it is unknown.
     pub server_us_per_op: Spread,
+}
+
+/// The figures of one of several targets of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetSummary {
+    /// The target's name; its address where it has no name.
+    pub name: String,
+    /// The figures of all its loads together.
+    pub summary: Summary,
 }
 
 /// A median and what lies around it.

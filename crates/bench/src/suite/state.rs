@@ -9,7 +9,7 @@ use super::plan::{applications, step_seconds};
 use super::run::{Suite, Whole};
 use super::shares;
 use super::steady::steady;
-use crate::results::{CacheProof, StepResult, StepRun, Summary, WorkerResult};
+use crate::results::{CacheProof, StepResult, StepRun, Summary, WorkerResult, counted};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use weir_core::rng::mix;
@@ -421,10 +421,7 @@ impl SuiteState {
 
     /// The repeats together, and what they mean for the steps after.
     fn conclude(&mut self, whole: &Whole, step: &Step, result: &mut StepResult) {
-        let whole_runs: Vec<StepRun> =
-            result.runs.iter().filter(|run| !run.total.interrupted).cloned().collect();
-        let counted = if whole_runs.is_empty() { &result.runs } else { &whole_runs };
-        result.summary = Summary::of(counted);
+        result.summary = Summary::of(counted(&result.runs));
         let proof: &CacheProof = &result.cache;
         for open in &proof.open {
             note(&mut result.notes, format!("caches: {open}"));

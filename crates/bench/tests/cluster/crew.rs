@@ -8,7 +8,9 @@ use weir_bench::cluster::{
     Clock, Connected, Farewell, Halves, Identity, Patience, Worker, greet, this_machine, welcome,
 };
 use weir_bench::suite::{Applied, Context, Executor, Workers};
-use weir_load::{BenchError, Control, Length, Operation, Target, Window, Workload};
+use weir_load::{
+    BenchError, Control, Layout, Length, Operation, Pattern, Target, Window, Workload,
+};
 
 /// Clocks that disagree by as much.
 const HOUR_NS: u64 = 3_600_000_000_000;
@@ -65,19 +67,22 @@ pub(crate) fn halves(stream: &UnixStream) -> Halves {
 /// A worker's thread, and the coordinator's side of its connection.
 pub(crate) fn worker(number: u64) -> (Connected, Hand) {
     let (ours, theirs) = UnixStream::pair().unwrap();
+    let hand = serve(&theirs, Clock::ahead(number * HOUR_NS), patience());
+    (connected(&format!("w{number}"), &ours), hand)
+}
+
+/// The thread of a worker whose side of the connection is `stream`.
+pub(crate) fn serve(stream: &UnixStream, clock: Clock, patience: Patience) -> Hand {
     let end = Control::new();
-    let (own_end, stream) = (end.clone(), theirs.try_clone().unwrap());
+    let (own_end, stream) = (end.clone(), stream.try_clone().unwrap());
+    let mut halves = halves(&stream);
     let thread = std::thread::spawn(move || {
-        let worker = Worker {
-            identity: Identity { name: "unnamed".to_owned(), machine: this_machine() },
-            clock: Clock::ahead(number * HOUR_NS),
-            patience: patience(),
-        };
-        let mut halves = halves(&theirs);
+        let identity = Identity { name: "unnamed".to_owned(), machine: this_machine() };
+        let worker = Worker { identity, clock, patience };
         welcome(&mut halves, &worker.identity).unwrap();
         worker.serve(halves, &own_end).unwrap()
     });
-    (connected(&format!("w{number}"), &ours), Hand { thread, end, stream })
+    Hand { thread, end, stream }
 }
 
 /// The coordinator's side once the other has answered the greeting.
@@ -98,7 +103,16 @@ pub(crate) fn apply(
     workers: &mut Workers,
     loads: &[Workload],
     control: &Control,
+    observe: impl FnMut(&Window),
+) -> Result<Applied, BenchError> {
+    within(control, observe, |context| workers.apply(loads, context))
+}
+
+/// Applies by `act`; `observe` sees the windows.
+pub(crate) fn within(
+    control: &Control,
     mut observe: impl FnMut(&Window),
+    act: impl FnOnce(&mut Context<'_>) -> Result<Applied, BenchError>,
 ) -> Result<Applied, BenchError> {
     let mut began = false;
     let mut ready = 0;
@@ -111,7 +125,7 @@ pub(crate) fn apply(
             observe(window);
         },
     };
-    let outcome = workers.apply(loads, &mut context);
+    let outcome = act(&mut context);
     assert!(ready == 1 || !began, "what empties caches is called once, before the load");
     outcome
 }
@@ -126,6 +140,16 @@ pub(crate) fn endless(jobs: u32) -> Workload {
         length: Length::Seconds(3600.0),
         warmup_s: 0.0,
         ..Workload::default()
+    }
+}
+
+/// Data of one worker that goes on until it is stopped.
+pub(crate) fn data() -> Workload {
+    Workload {
+        operation: Operation::Data { pattern: Pattern::Random, read_percent: 0 },
+        file_bytes: 1 << 20,
+        layout: Layout::Written { block_bytes: 64 << 10 },
+        ..endless(1)
     }
 }
 

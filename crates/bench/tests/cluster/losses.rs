@@ -1,6 +1,6 @@
 //! Workers, and coordinators, that go away.
 
-use crate::crew::{apply, connected, counted, crew, endless, halves, patience, worker};
+use crate::crew::{apply, connected, counted, crew, data, endless, halves, patience, worker};
 use crate::responder::{Responder, Verdict};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use weir_bench::cluster::{
     this_machine, welcome,
 };
 use weir_bench::suite::Workers;
-use weir_load::{Control, Layout, Operation, Pattern, Workload};
+use weir_load::{Control, Workload};
 
 const ANY: [Kind; 3] = [Kind::Control, Kind::Prepare, Kind::Record];
 
@@ -235,16 +235,6 @@ fn record() -> serde_json::Value {
                       "saturated": false},
         "faults": {}, "broken": false, "marks": [], "verify": null
     })
-}
-
-/// Data of one worker that goes on until it is stopped.
-fn data() -> Workload {
-    Workload {
-        operation: Operation::Data { pattern: Pattern::Random, read_percent: 0 },
-        file_bytes: 1 << 20,
-        layout: Layout::Written { block_bytes: 64 << 10 },
-        ..endless(1)
-    }
 }
 
 #[test]

@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crew;
+mod links;
 mod losses;
+mod relay;
 #[expect(dead_code, reason = "shared with the tests of the engines, which use all of it")]
 #[path = "../../../load/tests/engine/responder.rs"]
 mod responder;

@@ -125,7 +125,7 @@ fn every_form_tells_ratios_verdicts_and_doubts() {
         "depth 32, not 16",
         "weir: the generator was the limit",
         "step 0-100, again: only ganesha",
-        "Of 36 comparisons of steps",
+        "Of 38 comparisons of steps",
         "Pairs, against their published ratios",
     ] {
         assert!(text.contains(part), "{part} is missing in {text}");

@@ -72,7 +72,7 @@ fn walk(value: &Value, section: &str, found: &mut BTreeMap<String, BTreeSet<Stri
         // The name stands for several types.
         let kind = match (section, name.as_str()) {
             ("environment", "server") => "server_machine",
-            ("application", "total") | ("application", "loads") => "run",
+            ("application", "total" | "loads" | "targets") => "run",
             ("run", "total") => "operation",
             ("run", "by_operation") => {
                 for operation in value.as_object().into_iter().flat_map(|all| all.values()) {

@@ -452,6 +452,41 @@ fn nconnect(speed: f64) -> TestResult {
     test("anf-nconnect-64k-sequential", title, Chart::Lines, steps.to_vec())
 }
 
+/// Two loads on three volumes at the same time: one of the volumes gets less than the others, and
+/// has no name of its own.
+fn volumes(speed: f64) -> TestResult {
+    let shares = [("gold", 0.5), ("silver", 0.3), ("", 0.2)];
+    let steps = [("8k, 80 % reads", 8192), ("64k, 80 % reads", 65_536)].map(|(name, block)| {
+        let load = |share: f64| Load {
+            reads: 24_000.0 * speed * share,
+            writes: 6000.0 * speed * share,
+            block,
+            mean_ms: 1.1 / share / speed,
+            depth: 16,
+            jobs: 4,
+        };
+        let mut step = load(1.0).step(name, 3);
+        step.published = Some(Published {
+            who: "three volumes of the same level".to_owned(),
+            iops: Some(40_000.0),
+            ..Published::default()
+        });
+        for (repeat, run) in (0..).zip(&mut step.runs) {
+            let parts = shares.map(|(target, share)| {
+                let mut part = load(share).run(target, repeat).total;
+                part.target = format!("nfs://192.0.2.10/{target}");
+                target.clone_into(&mut part.workload.target);
+                part.server = None;
+                part
+            });
+            run.loads = parts.to_vec();
+            run.targets = parts.to_vec();
+        }
+        step
+    });
+    test("vdbench-volumes", "Three volumes at the same time", Chart::Bars, steps.to_vec())
+}
+
 fn waiting() -> TestResult {
     let mut waiting = test(
         "azure-files-multichannel",
@@ -510,6 +545,7 @@ pub(crate) fn results(label: &str, speed: f64) -> Results {
             mishaps(speed),
             waiting(),
             nconnect(speed),
+            volumes(speed),
         ],
         interrupted: true,
         warnings: vec!["Client and server share a switch with other work.".to_owned()],

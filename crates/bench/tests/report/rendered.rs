@@ -40,7 +40,8 @@ fn csv_has_a_row_for_every_repeat_and_every_step_left_out() {
     let results = example::results("weir", 1.0);
     let table = rows(&csv(&results));
     let left_out = results.tests.iter().flat_map(|test| &test.steps).filter(|s| s.runs.is_empty());
-    assert_eq!(table.len(), 1 + runs(&results).count() + left_out.count());
+    let parts = runs(&results).flat_map(|run| &run.targets).count();
+    assert_eq!(table.len(), 1 + runs(&results).count() + parts + left_out.count());
     assert_eq!(table[0], csv_columns());
     assert!(table.iter().all(|row| row.len() == table[0].len()));
     let named = |row: &[String]| -> BTreeMap<String, String> {
@@ -57,6 +58,27 @@ fn csv_has_a_row_for_every_repeat_and_every_step_left_out() {
     let iops: f64 = failed["iops"].parse().unwrap();
     let run = &results.tests[3].steps[1].runs[0];
     assert!((iops - run.total.total.iops).abs() < 1e-9, "figures are not rounded");
+}
+
+#[test]
+fn csv_has_a_row_for_each_target_below_that_of_all_together() {
+    let results = example::results("weir", 1.0);
+    let table = rows(&csv(&results));
+    let place = |name: &str| table[0].iter().position(|column| column == name).unwrap();
+    let several: Vec<&Vec<String>> =
+        table.iter().filter(|row| row[place("test")] == "vdbench-volumes").collect();
+    let (name, first) = (place("target_name"), &several[..4]);
+    let names: Vec<&str> = first.iter().map(|row| row[name].as_str()).collect();
+    assert_eq!(names, ["", "gold", "silver", "nfs://192.0.2.10/"]);
+    let iops: Vec<f64> = first.iter().map(|row| row[place("iops")].parse().unwrap()).collect();
+    assert!((iops[0] - iops[1..].iter().sum::<f64>()).abs() < 1e-6, "{iops:?}");
+    for whole in ["steady", "network_sent_bytes", "client_processors", "workers"] {
+        let told: Vec<bool> = first.iter().map(|row| !row[place(whole)].is_empty()).collect();
+        assert_eq!(told, [true, false, false, false], "{whole} is known of all together alone");
+    }
+    let published: Vec<bool> =
+        several.iter().map(|row| !row[place("published_by")].is_empty()).collect();
+    assert_eq!(published[..4], [true, false, false, false]);
 }
 
 #[test]
@@ -95,6 +117,9 @@ fn the_terminal_says_everything_and_keeps_to_its_width() {
         "Pairs, against their published ratios",
         "2.3 to 3 times (an older edition)",
         "not judged: 64 KiB reads, latency",
+        "Each target by itself:",
+        " nfs://192.0.2.10/    6\u{2009}000    46.9    20.0 %   5.50 ms ",
+        "all together",
     ] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
@@ -138,6 +163,10 @@ fn a_page_holds_every_part_and_nothing_from_outside() {
         "Measured ratios of pairs, and the published ones",
         "connections 8, not 1",
         "step nconnect=8-128 of anf-nconnect-64k-sequential was not measured",
+        "Measured op/s of each target",
+        ">gold<",
+        ">nfs://192.0.2.10/<",
+        "all together",
         "front end",
     ] {
         // Loads are told by what they do, not by their names.

@@ -9,8 +9,9 @@ use weir_load::engine::{Record, StepRecord};
 use weir_load::error::BenchError;
 use weir_load::workload::Workload;
 
-/// Clocks that moved by more than so many milliseconds against each other are worth a sentence.
-const DRIFT_MS: f64 = 10.0;
+/// Clocks that moved by more than so many milliseconds against each other are worth a sentence, and
+/// so is an offset that is not known better.
+const CLOCKS_MS: f64 = 10.0;
 
 /// Makes one result of the `seats`' parts of `loads`.
 ///
@@ -146,8 +147,16 @@ fn clocks(seat: &Seat, before: Option<Reading>) -> Vec<String> {
             seat.name, seat.late_ms
         ));
     }
+    let unsure_ms = before.map(|reading| reading.uncertainty_ms());
+    if let Some(unsure_ms) = unsure_ms.filter(|unsure_ms| *unsure_ms > CLOCKS_MS) {
+        notes.push(format!(
+            "the clock of worker {} is known to ±{unsure_ms:.0} ms, half the round trip to it; its \
+             load may have begun as much before or after the common start",
+            seat.name
+        ));
+    }
     let drift_ms = before.zip(best(&seat.readings_after)).map(|(old, new)| new.drift_ms(&old));
-    if let Some(drift_ms) = drift_ms.filter(|drift_ms| *drift_ms > DRIFT_MS) {
+    if let Some(drift_ms) = drift_ms.filter(|drift_ms| *drift_ms > CLOCKS_MS) {
         notes.push(format!(
             "the clock of worker {} moved {drift_ms:.0} ms against the coordinator's during the \
              load; its times are off by up to as much",
