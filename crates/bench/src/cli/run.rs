@@ -253,6 +253,9 @@ fn apply_to(scenario: &mut Scenario, targets: &Targets) {
         through_smb |= matches!(target, Target::Smb(_)) && is_direct_and_unstable(load);
         *load = applied;
     }
+    if let Some((published, given)) = fewer_addresses(scenario, targets) {
+        scenario.changes.push(format!("addresses of the server: {published} → {given}"));
+    }
     let notes = [
         (
             durable,
@@ -265,6 +268,18 @@ fn apply_to(scenario: &mut Scenario, targets: &Targets) {
     ];
     let notes = notes.into_iter().filter(|(applies, _)| *applies);
     scenario.changes.extend(notes.map(|(_, sentence)| sentence.to_owned()));
+}
+
+/// The addresses of the server in the published test and at its target, if there are fewer here.
+/// Nothing is known of the addresses behind a path.
+fn fewer_addresses(scenario: &Scenario, targets: &Targets) -> Option<(usize, usize)> {
+    let published = usize::try_from(scenario.addresses?).ok()?;
+    let given = targets.iter().filter_map(|(_, target)| match target {
+        Target::Nfs(nfs) => Some(nfs.more.len() + 1),
+        Target::Smb(smb) => Some(smb.more.len() + 1),
+        Target::Path(_) => None,
+    });
+    given.min().filter(|given| *given < published).map(|given| (published, given))
 }
 
 /// Does `load` write directly without asking for durable writes?
@@ -319,6 +334,21 @@ mod tests {
     fn read(line: &str) -> Scenario {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         weir_scenario::lang::command(&words, &weir_scenario::lang::Options::default()).unwrap()
+    }
+
+    #[test]
+    fn a_target_with_fewer_addresses_than_published_is_a_change() {
+        let changes = |name: &str, url: &str| {
+            let mut scenario = weir_scenario::catalogue::scenario(name).unwrap();
+            let target = NfsTarget::parse(url).unwrap();
+            apply_to(&mut scenario, &Targets::from(Target::Nfs(target)));
+            let of = scenario.changes.iter().filter(|told| told.contains("addresses"));
+            of.cloned().collect::<Vec<_>>()
+        };
+        let six = "nfs://10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5,10.0.0.6/vol";
+        assert_eq!(changes("eda", "nfs://10.0.0.1/vol"), ["addresses of the server: 6 → 1"]);
+        assert_eq!(changes("eda", six), [""; 0]);
+        assert_eq!(changes("anf-linux-4k-random", "nfs://10.0.0.1/vol"), [""; 0]);
     }
 
     #[test]

@@ -143,6 +143,7 @@ pub(super) fn run(
         }],
         changes: Vec::new(),
         waiting: None,
+        addresses: None,
         target: None,
         text: None,
         hosts: Vec::new(),

@@ -31,6 +31,7 @@ pub(crate) fn scenario(steps: &[&str]) -> Scenario {
         steps: steps.iter().map(|name| step(name)).collect(),
         changes: Vec::new(),
         waiting: None,
+        addresses: None,
         target: None,
         text: None,
         hosts: Vec::new(),

@@ -189,10 +189,10 @@ fn machines(scenario: &Scenario) -> u32 {
     clients.max().unwrap_or(1)
 }
 
-/// The server's addresses that a test is to use. The EDA mix has six; the others have one.
+/// The server's addresses that a test is to use: as many as the published one has, one by default.
 fn addresses(scenario: &Scenario) -> &'static [Ipv4Addr] {
-    let several = scenario.name.starts_with("eda");
-    if several { &SERVER_ADDRESSES } else { &SERVER_ADDRESSES[..1] }
+    let number = usize::try_from(scenario.addresses.unwrap_or(1)).unwrap_or(usize::MAX);
+    SERVER_ADDRESSES.get(..number).unwrap_or(&SERVER_ADDRESSES)
 }
 
 /// One server, and what came of it so far.

@@ -25,6 +25,9 @@ const FRONT_END: [(MixOp, u8); 11] = [
 /// Operations of the back end among a hundred.
 const BACK_END: [(MixOp, u8); 2] = [(MixOp::ReadSequential, 50), (MixOp::WriteSequential, 50)];
 
+/// Addresses of the server for the one volume.
+const ADDRESSES: u32 = 6;
+
 pub(super) fn tests() -> Vec<Test> {
     let head =
         |name, title, about| Head { name, title, about, source: Some(SOURCE), chart: Chart::Bars };
@@ -54,7 +57,8 @@ pub(super) fn tests() -> Vec<Test> {
                  in flight are our choices.",
             ),
             vec![both],
-        ),
+        )
+        .on_addresses(ADDRESSES),
         Test::nfs(
             &head(
                 "eda-frontend",
@@ -66,7 +70,8 @@ pub(super) fn tests() -> Vec<Test> {
                  back end together: see eda.",
             ),
             vec![step("front-end", front_end())],
-        ),
+        )
+        .on_addresses(ADDRESSES),
         Test::nfs(
             &head(
                 "eda-backend",
@@ -77,7 +82,8 @@ pub(super) fn tests() -> Vec<Test> {
                  together: see eda.",
             ),
             vec![step("back-end", back_end())],
-        ),
+        )
+        .on_addresses(ADDRESSES),
     ]
 }
 

@@ -73,6 +73,12 @@ impl Test {
         Self { protocol: Protocol::Nfs, scenario: head.scenario(steps, None) }
     }
 
+    /// On so many addresses of the server.
+    fn on_addresses(mut self, addresses: u32) -> Self {
+        self.scenario.addresses = Some(addresses);
+        self
+    }
+
     /// Over SMB.
     fn smb(head: &Head<'_>, steps: Vec<Step>) -> Self {
         Self { protocol: Protocol::Smb, scenario: head.scenario(steps, None) }
@@ -107,6 +113,7 @@ impl Head<'_> {
             steps: build::sharing_files(steps),
             changes: Vec::new(),
             waiting,
+            addresses: None,
             target: None,
             text: None,
             hosts: Vec::new(),

@@ -47,6 +47,9 @@ pub struct Scenario {
     pub changes: Vec<String>,
     /// Why it can't be run yet ("SMB …"); it is listed all the same.
     pub waiting: Option<String>,
+    /// Addresses of the server in the published test, where it has several for one volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<u32>,
     /// The target that the text names (`nfs_url` of fio), for runs without another.
     #[serde(default)]
     pub target: Option<String>,

@@ -88,6 +88,7 @@ impl Question {
             steps: Vec::new(),
             changes: Vec::new(),
             waiting: None,
+            addresses: None,
             target: None,
             text: None,
             hosts: Vec::new(),

@@ -78,6 +78,7 @@ fn build(
         steps: vec![step],
         changes,
         waiting: None,
+        addresses: None,
         target: None,
         text: Some(text.to_owned()),
         hosts: Vec::new(),

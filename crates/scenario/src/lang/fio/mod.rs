@@ -140,6 +140,7 @@ fn build(jobs: &Jobs, mut notes: Notes, options: &Options) -> Result<Scenario, L
         changes,
         waiting: None,
         target,
+        addresses: None,
         text: None,
         hosts: Vec::new(),
     })

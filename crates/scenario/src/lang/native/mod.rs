@@ -104,6 +104,7 @@ pub(super) fn scenario(source: &Source, _: &Options) -> Result<Scenario, LangErr
         steps: steps.into_iter().map(|(_, step)| step).collect(),
         changes: Vec::new(),
         waiting: None,
+        addresses: None,
         target: None,
         text: None,
         hosts: Vec::new(),

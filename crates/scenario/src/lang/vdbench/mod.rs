@@ -203,6 +203,7 @@ fn build(
         changes,
         waiting: None,
         target: None,
+        addresses: None,
         text: Some(source.text.clone()),
         hosts,
     })

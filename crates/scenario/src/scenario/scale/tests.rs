@@ -22,6 +22,7 @@ fn written(steps: Vec<Step>) -> Scenario {
         steps,
         changes: Vec::new(),
         waiting: None,
+        addresses: None,
         target: None,
         text: None,
         hosts: Vec::new(),
