@@ -59,17 +59,18 @@ pub(super) struct Mutation<'a> {
 }
 
 impl Attrs {
-    /// Starts with attributes and an access list that may be out of date already, unless
-    /// [`Attrs::validate`] follows.
+    /// Starts with attributes and an access list that were read in `epoch`. They may be out of date
+    /// already, unless [`Attrs::validate`] follows.
     pub(super) fn new(
         (first, acl): (Attr, Option<Acl>),
         lists: Lists,
         switch: &Arc<CacheSwitch>,
+        epoch: Epoch,
     ) -> Self {
         let attr = Attr { has_acl: acl.is_some(), ..first };
         let generation = nanos(attr.ctime);
         let state = State {
-            epoch: switch.epoch(),
+            epoch,
             attr,
             valid: false,
             mode_valid: false,
@@ -81,13 +82,15 @@ impl Attrs {
         Self { state: Mutex::new(state), lists, switch: Arc::clone(switch) }
     }
 
-    /// The state in the present epoch of the cache.
+    /// The state in the present epoch of the cache. Questions and changes under way since another
+    /// epoch count as disturbed.
     #[inline]
     fn state(&self) -> Guard<'_, State> {
         let mut state = self.state.lock();
         let epoch = self.switch.epoch();
         if state.epoch != epoch {
             state.epoch = epoch;
+            state.generation += 1;
             (state.valid, state.mode_valid, state.acl_valid) = (false, false, false);
         }
         state
@@ -95,8 +98,10 @@ impl Attrs {
 
     /// Declares the first attributes to be still true.
     pub(super) fn validate(&self) {
-        let mut state = self.state();
-        state.keep();
+        let mut state = self.state.lock();
+        if state.epoch == self.switch.epoch() {
+            state.keep();
+        }
     }
 
     /// The attributes, from the cache or else from the kernel.
@@ -389,10 +394,42 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     fn of_an_open_file() -> (std::fs::File, Attrs) {
-        let file = tempfile::tempfile().unwrap();
-        let attrs = Attrs::new((stat(&file).unwrap(), None), Lists::None, &CacheSwitch::new(true));
+        let (file, attrs) = read_in(|_| ());
         attrs.validate();
         (file, attrs)
+    }
+
+    /// The attributes of a file, read before `turn` turns the switch of the cache.
+    fn read_in(turn: impl Fn(&CacheSwitch)) -> (std::fs::File, Attrs) {
+        let (file, switch) = (tempfile::tempfile().unwrap(), CacheSwitch::new(true));
+        let (epoch, first) = (switch.epoch(), stat(&file).unwrap());
+        turn(&switch);
+        let attrs = Attrs::new((first, None), Lists::None, &switch, epoch);
+        (file, attrs)
+    }
+
+    fn off_and_on(switch: &CacheSwitch) {
+        assert!(switch.set(false) && switch.set(true));
+    }
+
+    #[test]
+    fn nothing_from_before_a_turn_of_the_switch_is_kept() {
+        let (file, attrs) = read_in(off_and_on);
+        attrs.validate();
+        assert!(attrs.peek().is_none(), "it was read before the turn");
+        attrs.get(&file).unwrap();
+        assert!(attrs.peek().is_some());
+        let (change, mut write) = (attrs.begin(), attrs.begin_write());
+        off_and_on(&attrs.switch);
+        change.end(&file).unwrap();
+        write.found(&file).unwrap();
+        write.end_blind();
+        assert!(attrs.peek().is_none() && attrs.begin_write().mode.is_none());
+        let mut alone = attrs.begin();
+        alone.found(&file).unwrap();
+        off_and_on(&attrs.switch);
+        let change = alone.end(&file).unwrap();
+        assert!(change.before.is_none() && attrs.peek().is_none());
     }
 
     #[test]

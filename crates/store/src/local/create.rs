@@ -14,12 +14,13 @@ use super::open::{new_inode, without_atime};
 use super::remove::take_back;
 use super::set_attr::{CUT_INLINE_MAX, set_made, set_size};
 use super::shape::Shape;
+use super::switch::KnownIn;
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::as_caller;
 use crate::descriptors::Share;
 use crate::error::fs_error;
-use crate::sync::{Arc, AtomicBool};
+use crate::sync::Arc;
 use crate::sys::{birth, handle_without_birth, own_descriptors, status};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat};
@@ -102,7 +103,7 @@ fn create(
         }
         Err(FsError::Exists) => {
             volume.calls.void(call);
-            let present = volume.locked_lookup(dir, name, waiting)?;
+            let present = volume.locked_lookup((dir, &lock), name, waiting)?;
             let attr = open_existing(volume, &present, how, cred, waiting)?;
             (present, attr)
         }
@@ -209,6 +210,7 @@ fn hold_made(
     names: u32,
     (key, mark): (ObjectKey, u64),
 ) -> FsResult<Arc<Inode>> {
+    let epoch = volume.switch.epoch();
     let status = status(&fd).map_err(fs_error)?;
     let (key, attr) = (key.born(birth(&status)), attr_of_status(&status)?);
     if let Some(kept) = &volume.kept {
@@ -217,12 +219,12 @@ fn hold_made(
     // The ACL inherited from the directory.
     let lists = Lists::of(attr.kind, Reach::Full);
     let first = (attr, lists.read(&fd, AclKind::Access)?);
-    let attrs = Attrs::new(first, lists, &volume.switch);
+    let attrs = Attrs::new(first, lists, &volume.switch, epoch);
     // Somebody may have found it by its name and written to it already, or removed it.
     let untouched = attr.size == 0 && attr.nlink == names;
     let shape = if untouched { Shape::EMPTY } else { Shape::UNKNOWN };
     let mut inode = new_inode((fd, share), Reach::Full, key, &attr, attrs, shape, &volume.crowd);
-    inode.plain = AtomicBool::new(true);
+    inode.plain = KnownIn::since(epoch);
     let inode = volume.hold(inode, mark);
     if names == 0 {
         // Nobody can have found it, whatever has left the table meanwhile. The kernel must not be

@@ -15,7 +15,7 @@ use super::volume::{Step, Stop, Volume, Waiting};
 use crate::creds::as_root;
 use crate::details_format::{BYTES_MAX, Kept, NAME};
 use crate::error::fs_error;
-use crate::sync::{Arc, Guard, Mutex, OnceLock, Relaxed};
+use crate::sync::{Arc, Guard, Mutex, OnceLock};
 use crate::sys::born_at;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr, getxattr, removexattr, setxattr};
@@ -132,7 +132,7 @@ fn own(volume: &Volume, inode: &Inode, lock: &mut Guard<'_, Option<Known>>) -> F
     }
     let epoch = volume.switch.epoch();
     let natural = Own::natural(inode.fd(), &inode.attr()?)?;
-    let plain = !has_attributes(inode.kind) || inode.plain.load(Relaxed);
+    let plain = !has_attributes(inode.kind) || inode.plain.holds_in(epoch);
     let own =
         if plain { natural } else { natural.with(read(inode.fd(), inode.reach, inode.fileid)?) };
     **lock = epoch.is_on().then_some(Known { epoch, own });
@@ -160,7 +160,8 @@ impl Volume {
     /// the object was not made just now.
     pub(super) fn details_of(&self, inode: &Inode, waiting: Waiting) -> Step<(Attr, Details)> {
         let mut lock = lock(self, inode, waiting)?;
-        if lock.is_none() && has_attributes(inode.kind) && !inode.plain.load(Relaxed) {
+        let plain = || inode.plain.holds_in(self.switch.epoch());
+        if lock.is_none() && has_attributes(inode.kind) && !plain() {
             waiting.or_stop()?;
         }
         let own = own(self, inode, &mut lock)?;
@@ -225,8 +226,9 @@ fn set_details(
     if !inode.may_change(&attr, cred)? {
         return Err(FsError::AccessDenied.into());
     }
+    let epoch = volume.switch.epoch();
     let mut lock = lock(volume, inode, waiting)?;
-    if lock.is_none() && !inode.plain.load(Relaxed) {
+    if lock.is_none() && !inode.plain.holds_in(epoch) {
         waiting.or_stop()?;
     }
     let before = own(volume, inode, &mut lock)?;
@@ -235,11 +237,10 @@ fn set_details(
     if wanted != before {
         let natural = Own::natural(inode.fd(), &attr)?;
         let mutation = inode.begin();
-        inode.plain.store(false, Relaxed);
+        inode.plain.forget();
         // Whatever comes of it, the kernel is asked next time.
         *lock = None;
         write(inode, wanted.beside(natural))?;
-        let epoch = volume.switch.epoch();
         *lock = epoch.is_on().then_some(Known { epoch, own: wanted });
         inode.end(mutation)?;
     }

@@ -4,7 +4,9 @@ use super::acl::Lists;
 use super::attrs::{Attrs, Mutation};
 use super::commit::SyncGroup;
 use super::details::Extras;
+use super::names::Changes;
 use super::shape::Shape;
+use super::switch::KnownIn;
 use super::turns::Turns;
 use super::uncommitted::Uncommitted;
 use crate::descriptors::Share;
@@ -45,8 +47,8 @@ pub struct Inode {
     pub(super) reach: Reach,
     pub(super) attrs: Attrs,
     pub(super) shape: RwLock<Shape>,
-    /// A directory's entries: held while they change. The number counts those changes.
-    pub(super) names: Mutex<u64>,
+    /// A directory's entries: held while they change.
+    pub(super) names: Mutex<Changes>,
     /// Held while data is written, so that no write waits in the kernel for another.
     pub(super) writing: Mutex<()>,
     pub(super) syncs: SyncGroup,
@@ -57,7 +59,7 @@ pub struct Inode {
     /// Properties that most objects need not. Made when they are first needed.
     pub(super) extras: OnceLock<Box<Extras>>,
     /// Made by us, and nobody has set details yet.
-    pub(super) plain: AtomicBool,
+    pub(super) plain: KnownIn,
     /// The last name is gone.
     pub(super) gone: AtomicBool,
 }

@@ -2,6 +2,7 @@
 
 use super::LocalStore;
 use super::inode::Inode;
+use super::names::Changes;
 use super::volume::{Step, Volume, Waiting};
 use crate::sync::{Arc, Guard};
 use weir_core::{Attr, FsError, FsResult, Name, ObjectKey};
@@ -47,9 +48,11 @@ impl LocalStore {
             return Ok((inode, attr));
         }
         if !self.0.switch.is_on()
-            && let Some(found) = self.0.look_up_at_once(dir, name)
+            && let Some(found) = self.0.find_at_once(dir, name)
         {
-            return found;
+            let inode = found?;
+            let attr = inode.attr()?;
+            return Ok((inode, attr));
         }
         Box::pin(self.lookup_in_kernel(dir, name)).await
     }
@@ -65,7 +68,7 @@ impl LocalStore {
             let inode = if name.is_dot_dot() {
                 volume.open_parent(&dir)?
             } else {
-                let began = *dir.names.lock();
+                let began = volume.names.count(&dir);
                 let inode = volume.open_name(&dir, name)?;
                 volume.names.found(&dir, name, &inode, began);
                 inode
@@ -78,10 +81,10 @@ impl LocalStore {
 }
 
 impl Volume {
-    /// The object of a name that the kernel has in memory, asked on the worker; `None` if the
-    /// answer may have to wait, or the object is not held open yet. Without the cache of names this
-    /// is the way that the cache takes with it: through no other thread.
-    fn look_up_at_once(&self, dir: &Inode, name: Name<'_>) -> Option<FsResult<(Arc<Inode>, Attr)>> {
+    /// The object of a name that the kernel has in memory, asked on this thread; `None` if the
+    /// kernel may have to wait for the disk, or the object is not held open yet. While the metadata
+    /// cache is off, a lookup needs no other thread by this, as with the cache.
+    fn find_at_once(&self, dir: &Inode, name: Name<'_>) -> Option<FsResult<Arc<Inode>>> {
         if name.is_dot_dot() || dir.is_gone() {
             return None;
         }
@@ -89,36 +92,44 @@ impl Volume {
             Ok(key) => key,
             Err(error) => return Some(Err(error)),
         };
-        let inode = self.table.get(&key).filter(|inode| !inode.is_gone())?;
-        Some(inode.attr().map(|attr| (inode, attr)))
+        self.table.get(&key).filter(|inode| !inode.is_gone()).map(Ok)
     }
 
     /// Takes the lock under which a directory's entries change.
-    pub(super) fn lock_names<'a>(&self, dir: &'a Inode, waiting: Waiting) -> Step<Guard<'a, u64>> {
+    pub(super) fn lock_names<'a>(
+        &self,
+        dir: &'a Inode,
+        waiting: Waiting,
+    ) -> Step<Guard<'a, Changes>> {
         dir.need_directory()?;
         if dir.is_gone() {
             return Err(FsError::Stale.into());
         }
-        if let Some(lock) = dir.names.try_lock() {
+        if let Some(lock) = self.names.try_lock(dir) {
             return Ok(lock);
         }
         waiting.or_stop()?;
-        Ok(dir.names.lock())
+        Ok(self.names.lock(dir))
     }
 
-    /// The object called `name` in `dir`, whose lock the caller holds.
+    /// The object called `name` in `dir`, whose `lock` the caller holds.
     pub(super) fn locked_lookup(
         &self,
-        dir: &Inode,
+        (dir, lock): (&Inode, &Changes),
         name: Name<'_>,
         waiting: Waiting,
     ) -> Step<Arc<Inode>> {
         if let Some(inode) = self.names.get(dir, name) {
             return Ok(inode);
         }
+        if !self.switch.is_on()
+            && let Some(found) = self.find_at_once(dir, name)
+        {
+            return Ok(found?);
+        }
         waiting.or_stop()?;
         let inode = self.open_name(dir, name)?;
-        self.names.set(dir, name, &inode);
+        self.names.set(dir, name, &inode, lock);
         Ok(inode)
     }
 

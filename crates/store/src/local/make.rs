@@ -4,13 +4,14 @@ use super::calls::{NameChange, Place};
 use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
+use super::names::Changes;
 use super::remove::take_back;
 use super::set_attr::set_made;
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::{as_caller, as_root};
 use crate::error::fs_error;
-use crate::sync::{Arc, Guard};
+use crate::sync::Arc;
 use rustix::fs::{Dev, FileType, Mode, fchmod, makedev, mkdirat, mknodat, symlinkat};
 use rustix::io::Errno;
 use weir_core::limits::SYMLINK_BYTES_MAX;
@@ -105,7 +106,7 @@ fn make_object(
     kind: &MakeKind,
     set: &SetAttr,
     cred: &Credentials,
-    lock: &mut Guard<'_, u64>,
+    lock: &mut Changes,
 ) -> FsResult<Arc<Inode>> {
     as_caller(cred, |_| make_name(dir, name, kind, set))??;
     let object = volume.open_name(dir, name).inspect_err(|_| {

@@ -211,7 +211,7 @@ fn root_inode(
 ) -> FsResult<Inode> {
     let attr = attr_of(stat)?;
     let lists = Lists::of(attr.kind, Reach::Full);
-    let attrs = Attrs::new((attr, None), lists, switch);
+    let attrs = Attrs::new((attr, None), lists, switch, switch.epoch());
     Ok(new_inode(fd, Reach::Full, key, &attr, attrs, Shape::UNKNOWN, crowd))
 }
 

@@ -5,6 +5,7 @@ use super::attrs::{Attrs, attr_of_status};
 use super::commit::SyncGroup;
 use super::inode::{Inode, Reach};
 use super::shape::Shape;
+use super::switch::{Epoch, KnownIn};
 use super::turns::Turns;
 use super::uncommitted::{Crowd, Uncommitted};
 use super::volume::Volume;
@@ -34,6 +35,8 @@ pub(super) struct Found {
     pub(super) key: ObjectKey,
     /// Taken from the table before `attr` was read.
     pub(super) mark: u64,
+    /// The epoch of the metadata cache before `attr` was read.
+    pub(super) epoch: Epoch,
 }
 
 impl Volume {
@@ -61,7 +64,9 @@ impl Volume {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fenced = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let resolve = fenced | ResolveFlags::CACHED;
-        match openat2(dir, name, flags, Mode::empty(), resolve) {
+        // The caller of the request before may have left its identity on this thread.
+        let opened = as_root(|_| openat2(dir, name, flags, Mode::empty(), resolve));
+        match opened.unwrap_or(Err(Errno::IO)) {
             Ok(fd) => Some(self.identify(fd).map(|found| found.key)),
             Err(Errno::NOENT) => Some(Err(FsError::NotFound)),
             // Not in memory (EAGAIN), a kernel before 5.12 (EINVAL), or what the other way tells.
@@ -102,7 +107,7 @@ impl Volume {
     /// Reads attributes and key of an object, and refuses what is not of this volume's mount.
     fn identify(&self, fd: OwnedFd) -> FsResult<Found> {
         let (key, mount) = handle_without_birth(&fd).map_err(fs_error)?;
-        let mark = self.table.mark(&key);
+        let (mark, epoch) = (self.table.mark(&key), self.switch.epoch());
         let status = sys::status(&fd).map_err(fs_error)?;
         let device = makedev(status.stx_dev_major, status.stx_dev_minor);
         if device != self.device || mount != self.mount {
@@ -112,7 +117,7 @@ impl Volume {
         if attr.nlink == 0 {
             return Err(FsError::Stale);
         }
-        Ok(Found { fd, attr, key, mark })
+        Ok(Found { fd, attr, key, mark, epoch })
     }
 
     /// Refuses a directory that is not below the volume's root.
@@ -147,7 +152,7 @@ impl Volume {
         if let Some(present) = self.table.get(&found.key) {
             return Ok(present);
         }
-        let Found { fd, attr, key, mark } = found;
+        let Found { fd, attr, key, mark, epoch } = found;
         if let Some(kept) = &self.kept {
             kept.keep(key, &fd)?;
         }
@@ -155,7 +160,7 @@ impl Volume {
         let (fd, reach) = self.reopen(fd, attr.kind)?;
         let lists = Lists::of(attr.kind, reach);
         let first = (attr, lists.read(&fd, AclKind::Access)?);
-        let attrs = Attrs::new(first, lists, &self.switch);
+        let attrs = Attrs::new(first, lists, &self.switch, epoch);
         let inode = new_inode((fd, share), reach, key, &attr, attrs, Shape::UNKNOWN, &self.crowd);
         Ok(self.hold(inode, mark))
     }
@@ -256,14 +261,14 @@ pub(super) fn new_inode(
         reach,
         attrs,
         shape: RwLock::new(shape),
-        names: Mutex::new(0),
+        names: Mutex::default(),
         writing: Mutex::default(),
         syncs: SyncGroup::default(),
         uncommitted: Uncommitted::none(crowd),
         dirty: AtomicBool::new(false),
         turns: Turns::default(),
         extras: OnceLock::new(),
-        plain: AtomicBool::new(false),
+        plain: KnownIn::default(),
         gone: AtomicBool::new(false),
     }
 }

@@ -128,7 +128,7 @@ fn object(
     if let Some(inode) = volume.names.get(dir, name) {
         return told(&inode);
     }
-    let began = *dir.names.lock();
+    let began = volume.names.count(dir);
     let found = volume.find_name(dir.fd(), name.as_bytes()).ok()?;
     let has_room = || volume.table.has_room(&found.key) && volume.descriptors.budget().has_room();
     if volume.table.get(&found.key).is_none() && !has_room() {

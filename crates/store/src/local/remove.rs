@@ -4,12 +4,13 @@ use super::calls::{NameChange, Place};
 use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
+use super::names::Changes;
 use super::set_attr::CUT_INLINE_MAX;
 use super::volume::{Step, Stop, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::{as_caller, as_root};
 use crate::error::fs_error;
-use crate::sync::{Arc, Guard};
+use crate::sync::Arc;
 use rustix::fs::{AtFlags, unlinkat};
 use weir_core::attr::Change;
 use weir_core::{CallId, Credentials, FileKind, FsError, FsResult, Name};
@@ -108,7 +109,7 @@ fn remove(
         let flags = if victim.is_directory() { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         as_caller(cred, |_| unlinkat(&dir.fd, name.as_bytes(), flags))?.map_err(fs_error)
     };
-    let target = match volume.locked_lookup(dir, name, waiting) {
+    let target = match volume.locked_lookup((dir, &lock), name, waiting) {
         // Whether the caller may know that is the kernel's to say.
         Err(Stop::Failed(FsError::NotFound)) if !matches!(victim, Victim::This(_)) => {
             unlink()?;
@@ -155,13 +156,7 @@ impl Inode {
 
 impl Volume {
     /// Takes back an object that was just made, as root; the caller holds the directory's lock.
-    pub(super) fn unmake(
-        &self,
-        dir: &Inode,
-        name: Name<'_>,
-        made: &Inode,
-        lock: &mut Guard<'_, u64>,
-    ) {
+    pub(super) fn unmake(&self, dir: &Inode, name: Name<'_>, made: &Inode, lock: &mut Changes) {
         self.names.forget(dir, name, lock);
         if take_back(dir, name, made.kind == FileKind::Directory) {
             self.bury(made);

@@ -6,6 +6,7 @@ use super::commit::Extent;
 use super::growth::Departure;
 use super::inode::Inode;
 use super::lookup::OwnName;
+use super::names::Changes;
 use super::volume::{Step, Stop, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::as_caller;
@@ -113,8 +114,12 @@ fn mend_both(volume: &Volume, from: Side<'_>, to: Side<'_>, waiting: Waiting) ->
 }
 
 /// The object that loses its name, if there is one.
-fn target(volume: &Volume, to: Side<'_>, waiting: Waiting) -> Step<Option<Arc<Inode>>> {
-    let target = match volume.locked_lookup(to.dir, to.name, waiting) {
+fn target(
+    volume: &Volume,
+    (to, lock): (Side<'_>, &Changes),
+    waiting: Waiting,
+) -> Step<Option<Arc<Inode>>> {
+    let target = match volume.locked_lookup((to.dir, lock), to.name, waiting) {
         Ok(target) => target,
         Err(Stop::Failed(FsError::NotFound)) => return Ok(None),
         Err(other) => return Err(other),
@@ -127,12 +132,12 @@ fn target(volume: &Volume, to: Side<'_>, waiting: Waiting) -> Step<Option<Arc<In
 /// The object that gets another name.
 fn source(
     volume: &Volume,
-    (from, to): (Side<'_>, Side<'_>),
+    ((from, lock), to): ((Side<'_>, &Changes), Side<'_>),
     conditions: &Conditions,
     cred: &Credentials,
     waiting: Waiting,
 ) -> Step<Arc<Inode>> {
-    let source = match volume.locked_lookup(from.dir, from.name, waiting) {
+    let source = match volume.locked_lookup((from.dir, lock), from.name, waiting) {
         // Whether the caller may know that is the kernel's to say.
         Err(Stop::Failed(FsError::NotFound)) if conditions.this.is_none() => {
             rename_entry(from, to, Replace::Yes, cred)?;
@@ -206,8 +211,12 @@ fn rename(
     if from.name.is_special() || to.name.is_special() {
         return Err(FsError::Invalid.into());
     }
-    let source = source(volume, (from, to), conditions, cred, waiting)?;
-    let target = target(volume, to, waiting)?;
+    let lock_of = |dir: &Inode| match &second_lock {
+        Some(second) if dir.serial != first.serial => second,
+        _ => &first_lock,
+    };
+    let source = source(volume, ((from, lock_of(from.dir)), to), conditions, cred, waiting)?;
+    let target = target(volume, (to, lock_of(to.dir)), waiting)?;
     let onto_itself = one && from.name == to.name;
     if target.is_some() && conditions.replace == Replace::No && !onto_itself {
         return Err(FsError::Exists.into());

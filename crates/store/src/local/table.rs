@@ -9,7 +9,7 @@
 use super::attrs::nanos;
 use super::inode::Inode;
 use super::shape::Shape;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Relaxed, RwLock};
+use crate::sync::{Arc, AtomicU64, Mutex, OnceLock, Relaxed, RwLock};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use weir_core::{Attr, ObjectKey};
@@ -114,7 +114,7 @@ impl Table {
             inode.attrs.validate();
         } else {
             inode.shape = RwLock::new(Shape::UNKNOWN);
-            inode.plain = AtomicBool::new(false);
+            inode.plain.forget();
         }
         inode.attrs.count_from(self.lead.load(Relaxed));
         let surplus = (shard.entries.len() + 1).saturating_sub(self.shard_max);

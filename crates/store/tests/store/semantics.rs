@@ -9,7 +9,7 @@ use weir_core::attr::SetTime;
 use weir_core::place::NEW_VOLUME_MARK;
 use weir_core::store::{CreateHow, MakeKind, Stability, Want, WriteHow};
 use weir_core::{Credentials, FileKind, FsError, Name, SetAttr, Shared, Store, Timestamp};
-use weir_store::testing::{Fault, Kind, Rule};
+use weir_store::testing::{Fault, Kind, Rule, When};
 use weir_store::{Durability, LocalStore, OpenError, Options, StoreControl};
 
 const USER: Credentials = Credentials::new(1001, 1002);
@@ -500,6 +500,64 @@ fn without_the_metadata_cache_names_in_memory_need_no_other_thread() {
     });
     assert!(first.is_none() && found.is_ok(), "it waits for another thread");
     assert_eq!(faulty.kernel.hits(cached), 2);
+    faulty.kernel.lift(cached);
+    let during = faulty.kernel.hits(opens);
+    let (created, removed) = faulty.run(|bed| {
+        let (root, file) = (bed.root(), Name::new(b"f").unwrap());
+        let how = CreateHow::Unchecked(SetAttr::default());
+        let created = ready(bed.store.create(&root, file, &how, &ROOT)).map(|made| made.is_ok());
+        (created, ready(bed.store.remove(&root, file, &ROOT)).map(|gone| gone.is_ok()))
+    });
+    assert_eq!((created, removed), (Some(true), Some(true)), "of a name that is there");
+    assert_eq!(faulty.kernel.hits(opens), during, "without a look at the disk");
+}
+
+#[test]
+fn without_the_metadata_cache_the_identity_of_the_caller_before_decides_nothing() {
+    everywhere_with(&Options { metadata_cache: false, ..options() }, |bed| {
+        if !weir_store::switches_identity() {
+            return;
+        }
+        let open = SetAttr { mode: Some(0o777), ..SetAttr::default() };
+        bed.set(&bed.root(), &open, &ROOT).unwrap();
+        let closed = bed.make(&bed.root(), b"closed", &MakeKind::Directory).unwrap();
+        bed.create(&closed, b"f", 0o600, &ROOT).unwrap();
+        bed.set(&closed, &SetAttr { mode: Some(0o700), ..open }, &ROOT).unwrap();
+        let mine = Name::new(b"mine").unwrap();
+        let how = CreateHow::Guarded(SetAttr::default());
+        ready(bed.store.create(&bed.root(), mine, &how, &USER)).unwrap().unwrap();
+        ready(bed.store.remove(&bed.root(), mine, &USER)).unwrap().unwrap();
+        let found = ready(bed.store.lookup(&closed, Name::new(b"f").unwrap()));
+        assert!(found.is_some_and(|found| found.is_ok()), "it is answered at once, as by root");
+    });
+}
+
+/// The name belongs to another file after the cache was off, and a lookup from before ends late.
+#[test]
+fn a_lookup_that_outlasts_the_time_without_the_metadata_cache_leaves_no_name() {
+    let faulty = Faulty::new();
+    let root = faulty.directory.join("root");
+    std::fs::write(root.join("f"), b"old").unwrap();
+    std::fs::write(root.join("n"), b"newer").unwrap();
+    // The first open finds the name, the second one opens the object.
+    let held = Rule::new(&[Kind::Open], &root, Fault::Hold).when(When::Nth(2));
+    let held = faulty.kernel.add(held);
+    let lookup = faulty.run(|bed| {
+        let (store, root) = (bed.store.clone(), bed.root());
+        std::thread::spawn(move || {
+            let found = block_on(store.lookup(&root, Name::new(b"f").unwrap()));
+            found.map(|(_, attr)| attr.size)
+        })
+    });
+    faulty.kernel.wait_for(held, 1);
+    faulty.run(|bed| bed.store.set_metadata_cache(false));
+    std::fs::rename(root.join("f"), root.join("g")).unwrap();
+    std::fs::rename(root.join("n"), root.join("f")).unwrap();
+    faulty.run(|bed| bed.store.set_metadata_cache(true));
+    faulty.kernel.lift(held);
+    assert_eq!(lookup.join().unwrap(), Ok(3), "it began before");
+    let size = faulty.run(|bed| bed.attr(&bed.lookup(&bed.root(), b"f").unwrap()).size);
+    assert_eq!(size, 5);
 }
 
 /// The value of a future, if it is ready at once.
@@ -517,6 +575,12 @@ fn the_metadata_cache_is_switched_while_the_volume_is_used() {
         let file = bed.create(&root, b"f", 0o644, &ROOT).unwrap();
         let other = bed.create(&root, b"other", 0o644, &ROOT).unwrap();
         let _cached = (bed.attr(&file), bed.lookup(&root, b"f").unwrap());
+        let folded = |name: &[u8]| {
+            let found = block_on(bed.store.lookup_folded(&root, Name::new(name).unwrap()));
+            found.map(|found| found.name.to_vec())
+        };
+        // Builds the index of folded names.
+        assert_eq!(folded(b"OTHER"), Ok(b"other".to_vec()));
         bed.store.set_metadata_cache(false);
         // Off, the kernel is asked: changes behind the back are seen, also of what was cached.
         std::fs::write(bed.path().join("f"), b"behind").unwrap();
@@ -529,9 +593,13 @@ fn the_metadata_cache_is_switched_while_the_volume_is_used() {
         assert_eq!(bed.lookup(&root, b"other").err(), Some(FsError::NotFound));
         drop(other);
         std::fs::write(bed.path().join("g"), b"again behind").unwrap();
+        std::fs::write(bed.path().join("Late"), b"").unwrap();
         bed.store.set_metadata_cache(true);
         // On again, nothing from before is believed.
         assert_eq!(bed.attr(&file).size, 12);
+        for name in [b"Late", b"LATE"] {
+            assert_eq!(folded(name), Ok(b"Late".to_vec()));
+        }
         assert_eq!(bed.lookup(&root, b"f").err(), Some(FsError::NotFound));
         assert_eq!(bed.lookup(&root, b"g").unwrap().key(), file.key());
         bed.write(&file, 0, &[7; 100]).unwrap();

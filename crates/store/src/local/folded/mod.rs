@@ -19,6 +19,7 @@ mod scan;
 
 use super::LocalStore;
 use super::inode::Inode;
+use super::switch::{Epoch, KnownIn};
 use crate::index_memory::{Holder, IndexMemory};
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicU64, Mutex, Promise, Relaxed, promise};
@@ -52,6 +53,8 @@ const TRIED_AGAIN_AFTER: usize = 1 << 20;
 pub(super) struct Folded {
     state: Mutex<State>,
     last_use: AtomicU64,
+    /// The index is of this epoch of the metadata cache.
+    current: KnownIn,
     memory: Arc<IndexMemory>,
     lane: Arc<Lane>,
 }
@@ -103,7 +106,8 @@ enum Answer {
 impl Folded {
     fn new(memory: Arc<IndexMemory>, lane: Arc<Lane>) -> Arc<Self> {
         let state = Mutex::new(State::None);
-        let folded = Arc::new(Self { state, last_use: AtomicU64::new(0), memory, lane });
+        let (last_use, current) = (AtomicU64::new(0), KnownIn::default());
+        let folded = Arc::new(Self { state, last_use, current, memory, lane });
         let holder = Arc::downgrade(&folded);
         folded.memory.enter(holder);
         folded
@@ -134,6 +138,14 @@ impl Folded {
             && ready.bytes().abs_diff(ready.accounted) >= STEP_BYTES
         {
             self.account(ready);
+        }
+    }
+
+    /// Drops an index of another epoch of the metadata cache, and any while it is off: others may
+    /// have changed the directory.
+    fn use_in(&self, epoch: Epoch) {
+        if !self.current.hold_in(epoch) || !epoch.is_on() {
+            self.invalidate();
         }
     }
 
@@ -358,9 +370,7 @@ impl LocalStore {
         let (memory, lane) = (&self.0.index_memory, &self.0.lane);
         let new = || Folded::new(Arc::clone(memory), Arc::clone(lane));
         let folded = dir.extras().folded.get_or_init(new);
-        if !self.0.switch.is_on() {
-            folded.invalidate();
-        }
+        folded.use_in(self.0.switch.epoch());
         for round in 0..ROUNDS_MAX {
             let answer = match folded.matches(name.as_bytes()) {
                 Answer::WouldWait => {
