@@ -258,6 +258,23 @@ pub(crate) fn count(args: &[u8]) -> u32 {
     u32::from_be_bytes(args[at..at + 4].try_into().unwrap())
 }
 
+/// Cuts a READ, or a WRITE with its data, to at most `most` bytes; `true` if it was longer.
+pub(crate) fn cut(args: &mut Vec<u8>, most: u32) -> bool {
+    let wanted = count(args);
+    if wanted <= most {
+        return false;
+    }
+    let at = offset_at(args) + 8;
+    args[at..at + 4].copy_from_slice(&most.to_be_bytes());
+    // Behind the count, a WRITE has the stability, and the length of the data before the data.
+    if args.len() > at + 4 {
+        args[at + 8..at + 12].copy_from_slice(&most.to_be_bytes());
+        args.truncate(at + 12 + most as usize);
+        args.resize((at + 12 + most as usize).next_multiple_of(4), 0);
+    }
+    true
+}
+
 /// Moves a READ or WRITE elsewhere.
 pub(crate) fn redirect(args: &mut [u8], to: u64) {
     let at = offset_at(args);

@@ -3,7 +3,7 @@
 
 use super::inbox::{Event, Records};
 use super::outbox::Outbox;
-use super::{Channel, Fault, Outcome, Record};
+use super::{Channel, Data, Fault, Outcome, Record};
 use crate::engine::job::Op;
 use crate::payload::Payload;
 use crate::verify::BlockState;
@@ -36,6 +36,8 @@ pub(in crate::engine) struct Work {
     pub(in crate::engine) queued_ns: u64,
     /// Bytes that earlier requests of it moved.
     pub(in crate::engine) moved: u64,
+    /// The server has moved less than a request of it asked for.
+    pub(in crate::engine) continued: bool,
     /// The state of the block when a read of it was sent.
     pub(in crate::engine) seen: BlockState,
 }
@@ -157,12 +159,12 @@ impl<C: Channel> Conn<C> {
     /// Receives until the socket is empty, or to the end if it is closing; at most `take_bytes` at
     /// once where they are looked at, the whole buffer where they are dropped. `done` gets each
     /// request whose reply is there in full, with its slot, which is free again, and what the reply
-    /// says; `look` gets the data of reads, if it is gathered.
+    /// says; `look` gets the data of reads with their slots, if it is gathered.
     pub(super) fn receive(
         &mut self,
         buffer: &mut [u8],
         take_bytes: usize,
-        mut look: impl FnMut(&Work, &[u8]),
+        mut look: impl FnMut(usize, &Work, Data<'_>),
         mut done: impl FnMut(usize, &InFlight, Outcome),
     ) -> Result<(), Fault> {
         loop {
@@ -197,7 +199,7 @@ impl<C: Channel> Conn<C> {
     fn take(
         &mut self,
         bytes: &mut [u8],
-        look: &mut impl FnMut(&Work, &[u8]),
+        look: &mut impl FnMut(usize, &Work, Data<'_>),
         done: &mut impl FnMut(usize, &InFlight, Outcome),
     ) -> Result<(), Fault> {
         let Self { inbox, channel, slots, pending, .. } = self;
