@@ -407,6 +407,12 @@ impl SuiteState {
             let count = total.connections.unanswered;
             note(&mut result.notes, format!("{count} requests had no answer after the drain"));
         }
+        if total.connections.continued > 0 {
+            let count = total.connections.continued;
+            let said = "operations took further requests, because the target moved less than \
+                        requested";
+            note(&mut result.notes, format!("{count} {said}"));
+        }
         if let Some(found) = run.steady.filter(|found| !found.steady) {
             note(
                 &mut result.notes,

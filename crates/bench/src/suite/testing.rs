@@ -79,6 +79,8 @@ pub(super) struct Figures {
     /// Operations that failed.
     pub(super) errors: u64,
     pub(super) lost: u64,
+    /// Operations that took further requests.
+    pub(super) continued: u64,
     /// A worker was lost.
     pub(super) worker_lost: bool,
     /// Factors of the rate second by second; even if empty.
@@ -87,7 +89,7 @@ pub(super) struct Figures {
 
 impl Figures {
     pub(super) fn new(iops: f64, ms: f64) -> Self {
-        Self { iops, ms, errors: 0, lost: 0, worker_lost: false, shape: Vec::new() }
+        Self { iops, ms, errors: 0, lost: 0, continued: 0, worker_lost: false, shape: Vec::new() }
     }
 }
 
@@ -117,6 +119,9 @@ fn record(load: &Workload, figures: &Figures) -> StepRecord {
     }
     for _ in 0..figures.errors {
         recorder.fail("NFS3ERR_IO");
+    }
+    for _ in 0..figures.continued {
+        recorder.continues();
     }
     let notes = serde_json::to_value(recorder.finish()).unwrap();
     let record: Record = serde_json::from_value(serde_json::json!({

@@ -208,6 +208,19 @@ fn failed_operations_and_lost_connections_are_failures_with_figures() {
 }
 
 #[test]
+fn operations_that_took_further_requests_are_noted_and_no_failure() {
+    let figures = Figures { continued: 3, ..Figures::new(100.0, 1.0) };
+    let mut call = Call::new(Scripted::new(vec![Act::Give(figures)]));
+    let (test, outcome) = call.test(&scenario(&["a", "b"]));
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+    let told = |step: usize| {
+        test.steps[step].notes.iter().any(|note| note.contains("took further requests"))
+    };
+    assert!(test.steps[0].notes.iter().any(|note| note.starts_with("3 operations took further")));
+    assert!(told(0) && !told(1));
+}
+
+#[test]
 fn a_lost_worker_makes_the_results_incomplete_and_the_call_fail() {
     let figures = Figures { worker_lost: true, ..Figures::new(100.0, 1.0) };
     let mut call = Call::new(Scripted::new(vec![Act::Give(figures)]));

@@ -91,7 +91,7 @@ impl Load {
                 kept_depth: Some(8),
             }],
             errors: BTreeMap::new(),
-            connections: Connections { opened: 8, lost: 0, unanswered: 0 },
+            connections: Connections { opened: 8, ..Connections::default() },
             addresses: BTreeMap::from([("192.0.2.10:2049".to_owned(), 8)]),
             series_1s: series(all, block, repeat),
             series_100ms: Vec::new(),

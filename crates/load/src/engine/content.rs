@@ -1,10 +1,11 @@
-//! The content that files are laid out with: stamped blocks where anything is verified, plain
-//! payload otherwise.
+//! The content of files, as they are laid out and as a load writes them: stamped blocks where
+//! anything is verified, plain payload otherwise.
 
 use super::Plan;
 use super::share::FileSpec;
-use crate::payload::BlockName;
+use crate::payload::{BlockName, Payload};
 use crate::verify::{STAMP_BYTES, stamp};
+use std::ops::Range;
 
 /// The content that was laid out counts as the first write.
 const GENERATION: u32 = 1;
@@ -40,15 +41,62 @@ pub(super) fn fill(plan: &Plan, spec: &FileSpec, offset: u64, buffer: &mut [u8])
 
 /// Fills `buffer` with the bytes of the block `name` from byte `skip` on.
 fn piece(plan: &Plan, name: BlockName, length: usize, skip: usize, buffer: &mut [u8]) {
-    let head = stamp(name, length, &plan.payload);
-    let front = head.get(skip.min(STAMP_BYTES)..).unwrap_or(&[]);
-    let front = front.get(..buffer.len().min(front.len())).unwrap_or(&[]);
-    let (stamped, rest) = buffer.split_at_mut(front.len());
-    stamped.copy_from_slice(front);
-    let body = plan.payload.body(name, length.saturating_sub(STAMP_BYTES));
-    let from = (skip + stamped.len()).saturating_sub(STAMP_BYTES);
-    if let Some(body) = body.get(from..from + rest.len()) {
-        rest.copy_from_slice(body);
+    Stretch::of(name, length, (skip, buffer.len()), &plan.payload).copy_to(buffer, &plan.payload);
+}
+
+/// A stretch of a stamped block: bytes of the stamp, and behind them bytes of the payload buffer.
+pub(super) struct Stretch {
+    stamp: [u8; STAMP_BYTES],
+    front: Range<usize>,
+    /// The place of the bytes behind the stamp in the payload buffer.
+    pub(super) start: usize,
+    /// The number of these bytes.
+    pub(super) len: usize,
+}
+
+impl Stretch {
+    /// Of the block `name`, which is `length` bytes long: after the first `skip` bytes, so many.
+    fn of(
+        name: BlockName,
+        length: usize,
+        (skip, bytes): (usize, usize),
+        payload: &Payload,
+    ) -> Self {
+        let front = skip.min(STAMP_BYTES)..skip.saturating_add(bytes).min(STAMP_BYTES);
+        let body = skip.max(STAMP_BYTES) - STAMP_BYTES;
+        Self {
+            stamp: stamp(name, length, payload),
+            start: Payload::body_start(name) + body,
+            len: bytes - front.len(),
+            front,
+        }
+    }
+
+    /// The bytes of the stamp.
+    pub(super) fn front(&self) -> &[u8] {
+        self.stamp.get(self.front.clone()).unwrap_or(&[])
+    }
+
+    /// Copies it to `buffer`, which is as long.
+    pub(super) fn copy_to(&self, buffer: &mut [u8], payload: &Payload) {
+        let (stamped, rest) = buffer.split_at_mut(self.front().len());
+        stamped.copy_from_slice(self.front());
+        rest.copy_from_slice(payload.slice(self.start, self.len));
+    }
+}
+
+impl Plan {
+    /// The content of a WRITE of the load: write `generation` of the block at `offset` of a file,
+    /// or of the rest of that block from there on.
+    pub(super) fn stretch(&self, file: u32, offset: u64, bytes: u32, generation: u32) -> Stretch {
+        let ledger = self.common.ledger.as_deref();
+        let id = ledger.and_then(|ledger| ledger.file(file)).map_or(0, |file| file.id);
+        let begin = ledger.map_or(offset, |ledger| ledger.offset(ledger.block(offset)));
+        let name = BlockName { run: self.run, file: id, offset: begin, generation };
+        let whole = |bytes: u32| usize::try_from(bytes).unwrap_or(0);
+        let length = ledger.map_or(whole(bytes), |ledger| whole(ledger.block_bytes()));
+        let skip = usize::try_from(offset - begin).unwrap_or(0);
+        Stretch::of(name, length, (skip, whole(bytes)), &self.payload)
     }
 }
 

@@ -161,7 +161,7 @@ impl Record {
             total,
             by_operation: self.notes.by_operation(measured.seconds()),
             errors,
-            connections: self.connections,
+            connections: Connections { continued: self.notes.continued, ..self.connections },
             addresses: self.addresses,
             series_1s: self.notes.series.points_1s(),
             series_100ms: self.notes.series.points_100ms(),

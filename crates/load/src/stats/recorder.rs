@@ -198,6 +198,12 @@ impl Recorder {
         }
     }
 
+    /// The target did only a part of what an operation asked for, for the first time in it: the
+    /// rest is asked for in turn.
+    pub const fn continues(&mut self) {
+        self.notes.continued += 1;
+    }
+
     /// An operation failed with `status`.
     pub fn fail(&mut self, status: &str) {
         self.window.errors += 1;
@@ -261,6 +267,9 @@ pub struct Notes {
     pub series: Series,
     /// Failures by status.
     pub errors: BTreeMap<String, u64>,
+    /// Operations of which the target did only a part at first.
+    #[serde(default)]
+    pub continued: u64,
     /// The last completion.
     pub last_done_ns: u64,
 }
@@ -287,6 +296,7 @@ impl Notes {
         for (status, count) in from.errors {
             self.fail(&status, count);
         }
+        self.continued += from.continued;
         self.last_done_ns = self.last_done_ns.max(from.last_done_ns);
     }
 
@@ -330,6 +340,7 @@ impl Notes {
         let jobs = self.jobs.iter().flat_map(|job| [job.operations, job.bytes]);
         let kinds = self.kinds.iter().flatten().flat_map(|kind| [kind.operations, kind.bytes]);
         let counts = jobs.chain(kinds).chain(self.errors.values().copied());
+        let counts = counts.chain([self.continued]);
         let small = |sum: Option<u64>| sum.is_some_and(|sum| sum <= most);
         small({ counts }.try_fold(0_u64, u64::checked_add)) && self.series.sums_stay_under(most)
     }

@@ -180,7 +180,7 @@ pub struct JobResult {
     pub kept_depth: Option<u32>,
 }
 
-/// The fate of the connections.
+/// The fate of the connections, and of the requests on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
     /// Opened for the load.
@@ -189,6 +189,11 @@ pub struct Connections {
     pub lost: u64,
     /// Requests still without an answer when the drain time was over.
     pub unanswered: u64,
+    /// Operations over the whole run, on a path too, of which the target moved only a part of the
+    /// bytes at first, so that the rest was requested in turn (RFC 1813 §3.3.6 and §3.3.7). Each
+    /// counts once, with its latency from its first request.
+    #[serde(default)]
+    pub continued: u64,
 }
 
 /// Completions in one step of a series.

@@ -102,6 +102,46 @@ pub fn inspect(
     Err(torn(body, first, wanted, payload).unwrap_or(Mismatch::Corrupt { at: STAMP_BYTES + first }))
 }
 
+/// The content of a block after one write of it.
+struct Content<'a> {
+    stamp: [u8; STAMP_BYTES],
+    body: &'a [u8],
+}
+
+impl<'a> Content<'a> {
+    /// After the write that `name` names; the one before the first leaves a hole, of which `zeros`
+    /// is the body.
+    fn after(name: BlockName, length: usize, payload: &'a Payload, zeros: &'a [u8]) -> Self {
+        if name.generation == 0 {
+            return Self { stamp: [0; STAMP_BYTES], body: zeros };
+        }
+        let body = payload.body(name, length.saturating_sub(STAMP_BYTES));
+        Self { stamp: stamp(name, length, payload), body }
+    }
+
+    /// The number of bytes of `block` from `at` on that are those of this content.
+    fn agrees(&self, block: &[u8], at: usize) -> usize {
+        let front = self.stamp.get(at..).unwrap_or(&[]);
+        let stamped = agree(block.get(at..).unwrap_or(&[]), front);
+        if stamped < front.len() {
+            return stamped;
+        }
+        let behind = at.max(STAMP_BYTES);
+        let body = self.body.get(behind - STAMP_BYTES..).unwrap_or(&[]);
+        stamped + agree(block.get(behind..).unwrap_or(&[]), body)
+    }
+}
+
+/// The number of bytes from the first on that are the same.
+fn agree(one: &[u8], other: &[u8]) -> usize {
+    let most = one.len().min(other.len());
+    // Most often all of them, and comparing slices is faster.
+    if one.get(..most) == other.get(..most) {
+        return most;
+    }
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
 /// Compares a block that was read while it was written: any write from `oldest` up to the one that
 /// `newest` names is right, and so are pieces of several, because a read may meet a write half
 /// done. `Ok(false)` says that it is of pieces. The write before the first is a hole.
@@ -115,42 +155,45 @@ pub(super) fn inspect_racing(
     let front = block.get(..STAMP_BYTES).unwrap_or(block);
     let is_hole = oldest == 0 && front.iter().all(|byte| *byte == 0);
     let found = if is_hole && block.len() >= length {
-        BlockName { generation: 0, ..newest }
+        Ok(BlockName { generation: 0, ..newest })
     } else {
-        at_its_place(block, length, newest, Some(newest.run))?.name
+        at_its_place(block, length, newest, Some(newest.run)).map(|found| found.name)
     };
-    if !(oldest..=newest.generation).contains(&found.generation) {
-        return Err(Mismatch::Stale { found: found.generation, wanted: oldest });
-    }
-    let body = block.get(STAMP_BYTES..length).unwrap_or(&[]);
-    let hole = vec![0; if oldest == 0 { body.len() } else { 0 }];
-    let right = |generation| match generation {
-        0 => hole.as_slice(),
-        generation => payload.body(BlockName { generation, ..newest }, body.len()),
+    let zeros = vec![0; if oldest == 0 { length.saturating_sub(STAMP_BYTES) } else { 0 }];
+    let content =
+        |generation| Content::after(BlockName { generation, ..newest }, length, payload, &zeros);
+    let own = match found {
+        Ok(found) if !(oldest..=newest.generation).contains(&found.generation) => {
+            return Err(Mismatch::Stale { found: found.generation, wanted: oldest });
+        }
+        Ok(found) => Some(content(found.generation)),
+        // The border of two pieces may lie within the stamp.
+        Err(Mismatch::Unstamped) => None,
+        Err(mismatch) => return Err(mismatch),
     };
-    if body == right(found.generation) {
+    let agreed = own.as_ref().map_or(0, |own| own.agrees(block, 0));
+    if agreed >= length {
         return Ok(true);
     }
     let recent = newest.generation.saturating_sub(RECENT).max(oldest);
-    let candidates: Vec<&[u8]> = (recent..=newest.generation).rev().map(right).collect();
-    let Some(first) = first_of_none(body, &candidates) else { return Ok(false) };
-    let own = body.iter().zip(right(found.generation)).position(|(a, b)| a != b).unwrap_or(first);
-    Err(torn(body, own, found, payload).unwrap_or(Mismatch::Corrupt { at: STAMP_BYTES + first }))
+    let candidates: Vec<Content<'_>> =
+        (recent..=newest.generation).rev().map(content).chain(own).collect();
+    let block = block.get(..length).unwrap_or(block);
+    let Some(first) = first_of_none(block, &candidates) else { return Ok(false) };
+    let found = found?;
+    let (body, own) = (block.get(STAMP_BYTES..).unwrap_or(&[]), agreed.max(STAMP_BYTES));
+    Err(torn(body, own - STAMP_BYTES, found, payload).unwrap_or(Mismatch::Corrupt { at: first }))
 }
 
-/// The first byte of `body` from which on it is a piece of none of `candidates`; `None` if it
+/// The first byte of `block` from which on it is a piece of none of `candidates`; `None` if it
 /// consists of pieces of them. A piece has at least 8 bytes, if it is not the last: fewer agree by
 /// chance.
-fn first_of_none(body: &[u8], candidates: &[&[u8]]) -> Option<usize> {
+fn first_of_none(block: &[u8], candidates: &[Content<'_>]) -> Option<usize> {
     let mut at = 0;
-    while at < body.len() {
-        let rest = body.get(at..).unwrap_or(&[]);
-        let same = |candidate: &&[u8]| {
-            let right = candidate.get(at..).unwrap_or(&[]);
-            rest.iter().zip(right).take_while(|(a, b)| a == b).count()
-        };
-        let piece = candidates.iter().map(same).max().unwrap_or(0);
-        if piece < PIECE_BYTES_MIN && piece < rest.len() {
+    while at < block.len() {
+        let pieces = candidates.iter().map(|candidate| candidate.agrees(block, at));
+        let piece = pieces.max().unwrap_or(0);
+        if piece < PIECE_BYTES_MIN && piece < block.len() - at {
             return Some(at);
         }
         at += piece;
@@ -319,6 +362,34 @@ mod tests {
         let stale = content(&payload, name(4));
         assert_eq!(judge(&stale), Err(Mismatch::Stale { found: 4, wanted: 5 }));
         assert_eq!(judge(&[0; BLOCK]), Err(Mismatch::Lost));
+    }
+
+    #[test]
+    fn the_border_of_two_writes_may_lie_within_the_stamp() {
+        let payload = Payload::new();
+        let (old, new) = (content(&payload, name(5)), content(&payload, name(6)));
+        let judge = |front: &[u8], rest: &[u8], at: usize, oldest| {
+            let mut block = rest.to_vec();
+            block[..at].copy_from_slice(&front[..at]);
+            inspect_racing(&block, BLOCK, name(6), oldest, &payload)
+        };
+        for at in [8, 40, 44, 50, 55, 56, 57, 63, 64] {
+            assert!(judge(&new, &old, at, 5).is_ok(), "{at}");
+            assert!(judge(&new, &content(&payload, name(4)), at.max(40), 5).is_err(), "{at}");
+        }
+        // A write of long ago, whose rest is the newest.
+        let newest = content(&payload, name(60));
+        let mut both = newest.clone();
+        both[..1000].copy_from_slice(&old[..1000]);
+        assert_eq!(inspect_racing(&both, BLOCK, name(60), 5, &payload), Ok(false));
+        let first = content(&payload, name(1));
+        for at in [8, 40, 55, 100] {
+            let mut block = vec![0; BLOCK];
+            block[..at].copy_from_slice(&first[..at]);
+            assert_eq!(inspect_racing(&block, BLOCK, name(1), 0, &payload), Ok(false), "{at}");
+            block[BLOCK - 9] = 1;
+            assert!(inspect_racing(&block, BLOCK, name(1), 0, &payload).is_err(), "{at}");
+        }
     }
 
     #[test]

@@ -53,12 +53,18 @@ pub struct FileLedger {
 /// the server may have lost. A file has fewer than 2³² writes in a run.
 struct Order {
     answered: AtomicU32,
-    /// By block: the number of its last answered write.
+    /// By block: the number of its last answered write, or of the last part of it.
     last: Box<[AtomicU32]>,
     /// Writes up to this number are committed.
     committed: AtomicU32,
     /// Writes that a restart found uncommitted: behind the first number, up to the second.
     exposed: Mutex<Vec<(u32, u32)>>,
+}
+
+impl Order {
+    fn last(&self, block: u64) -> Option<&AtomicU32> {
+        self.last.get(usize::try_from(block).ok()?)
+    }
 }
 
 impl FileLedger {
@@ -107,9 +113,25 @@ impl FileLedger {
     fn is_exposed(&self, block: u64) -> bool {
         let Some(order) = &self.order else { return false };
         let exposed = order.exposed.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = usize::try_from(block).ok().and_then(|block| order.last.get(block));
-        let last = last.map_or(0, |last| last.load(Ordering::Relaxed));
+        let last = order.last(block).map_or(0, |last| last.load(Ordering::Relaxed));
         exposed.iter().any(|(from, to)| (from + 1..=*to).contains(&last))
+    }
+
+    /// No write of `block` is in flight any more.
+    fn answered_all(&self, block: u64) {
+        if let Some(cell) = self.cell(block) {
+            cell.fetch_and(GENERATION, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the last write of `block` the next number.
+    fn number(&self, block: u64) {
+        if let Some(order) = &self.order
+            && let Some(last) = order.last(block)
+        {
+            let number = order.answered.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            last.store(number, Ordering::Relaxed);
+        }
     }
 
     /// Takes it over for reading back; `false` if another load of the step has done so.
@@ -158,6 +180,12 @@ impl Ledger {
         offset / u64::from(self.block_bytes.max(1))
     }
 
+    /// Does a block begin at `offset`? A request within a block is for the rest of it: what came
+    /// before was done by requests before it.
+    pub fn begins(&self, offset: u64) -> bool {
+        self.offset(self.block(offset)) == offset
+    }
+
     /// The offset at which `block` begins.
     pub fn offset(&self, block: u64) -> u64 {
         block * u64::from(self.block_bytes)
@@ -189,15 +217,29 @@ impl Ledger {
 
     /// The write of `block` was answered with success.
     pub fn done(&self, file: u32, block: u64) {
-        let Some(of) = self.file(file) else { return };
-        if let Some(cell) = of.cell(block) {
-            cell.fetch_and(GENERATION, Ordering::Relaxed);
+        if let Some(of) = self.file(file) {
+            of.answered_all(block);
+            of.number(block);
         }
-        if let Some(order) = &of.order
-            && let Some(last) = usize::try_from(block).ok().and_then(|block| order.last.get(block))
+    }
+
+    /// A request for the front of the write of `block` was answered with success.
+    pub fn done_in_part(&self, file: u32, block: u64) {
+        if let Some(of) = self.file(file)
+            && !of.is_exposed(block)
         {
-            let number = order.answered.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-            last.store(number, Ordering::Relaxed);
+            of.number(block);
+        }
+    }
+
+    /// The request for the rest of the write of `block` was answered with success. If a restart
+    /// came after the front of it, that may be lost, and no COMMIT brings it back.
+    pub fn done_rest(&self, file: u32, block: u64) {
+        if let Some(of) = self.file(file) {
+            of.answered_all(block);
+            if !of.is_exposed(block) {
+                of.number(block);
+            }
         }
     }
 
@@ -318,6 +360,51 @@ mod tests {
         write(1);
         assert_eq!(exposed(), [false, false, true, false], "what is written anew is there again");
         assert_eq!(ledger.oldest_exposed(0, 2), Some(0));
+    }
+
+    #[test]
+    fn a_write_in_parts_is_exposed_by_a_restart_between_them_and_until_it_is_committed_whole() {
+        let file = FileLedger::new("f".into(), 1, Base::Hole, 2).unstable();
+        let ledger = Ledger::new(vec![Arc::new(file)], 4096);
+        let exposed = || [0, 1].map(|block| ledger.oldest_exposed(0, block).is_some());
+        let commit = |covers| ledger.file(0).unwrap().committed(covers);
+        let answered = || ledger.file(0).unwrap().answered();
+        for block in [0, 1] {
+            ledger.begin_this(0, block).unwrap();
+            ledger.done_in_part(0, block);
+        }
+        assert_eq!(ledger.expected(0, 0), Expected::Uncertain(1));
+        ledger.done_rest(0, 0);
+        ledger.expose();
+        ledger.done_rest(0, 1);
+        assert_eq!(exposed(), [true, true]);
+        commit(answered());
+        assert_eq!(exposed(), [true, true], "the front of the second is lost for good");
+        for block in [0, 1] {
+            ledger.begin_this(0, block).unwrap();
+            ledger.done(0, block);
+        }
+        assert_eq!(exposed(), [false, false]);
+        commit(answered());
+        ledger.begin_this(0, 0).unwrap();
+        ledger.done_in_part(0, 0);
+        let between = answered();
+        ledger.done_rest(0, 0);
+        commit(between);
+        ledger.expose();
+        assert_eq!(exposed(), [true, false], "the COMMIT covered the front alone");
+    }
+
+    #[test]
+    fn what_an_exposed_block_holds_stays_open_while_it_is_written_in_parts() {
+        let file = FileLedger::new("f".into(), 1, Base::Hole, 1).unstable();
+        let ledger = Ledger::new(vec![Arc::new(file)], 4096);
+        ledger.begin_this(0, 0).unwrap();
+        ledger.done(0, 0);
+        ledger.expose();
+        ledger.begin_this(0, 0).unwrap();
+        ledger.done_in_part(0, 0);
+        assert_eq!(ledger.oldest_exposed(0, 0), Some(0), "the rest is the old one");
     }
 
     #[test]

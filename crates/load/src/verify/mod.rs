@@ -3,9 +3,11 @@
 
 mod block;
 mod ledger;
+mod wanted;
 
 pub use block::{STAMP_BYTES, inspect, stamp};
 pub use ledger::{BLOCKS_MAX, Base, BlockState, FileLedger, Ledger};
+pub use wanted::Wanted;
 
 use block::{Mismatch, inspect_alone, inspect_hole, inspect_racing};
 use ledger::Expected;

@@ -16,6 +16,7 @@ mod places;
 mod responder;
 mod restarts;
 mod sharing;
+mod shorts;
 mod verification;
 
 use responder::Responder;

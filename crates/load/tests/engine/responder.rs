@@ -1,7 +1,8 @@
 //! A small NFS server over the in-memory store, with a hook that may meddle with every call.
 
+use crate::READ;
 use rustix::net::{SendFlags, send};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,6 +47,8 @@ struct World {
     machines: Mutex<BTreeSet<String>>,
     /// Own addresses that clients connected to.
     locals: Mutex<BTreeSet<SocketAddr>>,
+    /// READs by the address of the client's end of the connection.
+    reads: Mutex<BTreeMap<SocketAddr, u64>>,
     /// Calls that came with one read, at most.
     most_at_once: AtomicUsize,
     /// Replies to calls that came with one read leave the other way round.
@@ -69,8 +72,17 @@ impl Responder {
         });
         let (peers, locals, machines) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (most_at_once, is_backwards) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let shared =
-            Arc::new(World { volume, hook, peers, machines, locals, most_at_once, is_backwards });
+        let reads = Mutex::default();
+        let shared = Arc::new(World {
+            volume,
+            hook,
+            peers,
+            machines,
+            locals,
+            reads,
+            most_at_once,
+            is_backwards,
+        });
         World::listen(&shared, listener);
         Self { address, shared }
     }
@@ -96,6 +108,13 @@ impl Responder {
     /// Own addresses that clients connected to.
     pub(crate) fn locals(&self) -> BTreeSet<SocketAddr> {
         self.shared.locals.lock().unwrap().clone()
+    }
+
+    /// READs on each connection that had any, in ascending order.
+    pub(crate) fn reads(&self) -> Vec<u64> {
+        let mut reads: Vec<_> = self.shared.reads.lock().unwrap().values().copied().collect();
+        reads.sort_unstable();
+        reads
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -150,7 +169,8 @@ impl World {
 
     fn talk(&self, mut stream: TcpStream) {
         stream.set_nodelay(true).unwrap();
-        self.peers.lock().unwrap().insert(stream.peer_addr().unwrap().ip());
+        let peer = stream.peer_addr().unwrap();
+        self.peers.lock().unwrap().insert(peer.ip());
         self.locals.lock().unwrap().insert(stream.local_addr().unwrap());
         let (mut deframer, mut bytes) = (Deframer::new(), Vec::new());
         let mut chunk = vec![0; 1 << 16];
@@ -160,7 +180,7 @@ impl World {
             bytes.extend_from_slice(&chunk[..len]);
             let mut replies: Vec<Vec<u8>> = Vec::new();
             while let Step::Record { at, consumed } = deframer.next(&bytes).unwrap() {
-                let Some(reply) = self.answer(&bytes[at]) else {
+                let Some(reply) = self.answer(peer, &bytes[at]) else {
                     // The earlier replies leave in one segment with the end.
                     let out: Vec<u8> = replies.concat();
                     send(&stream, &out, SendFlags::MORE).ok();
@@ -180,11 +200,14 @@ impl World {
     }
 
     /// The reply, or `None` to close the connection.
-    fn answer(&self, record: &[u8]) -> Option<Vec<u8>> {
+    fn answer(&self, peer: SocketAddr, record: &[u8]) -> Option<Vec<u8>> {
         self.machines.lock().unwrap().insert(machine(record));
         let mut call = Call::parse(Shared::from(record.to_vec())).unwrap();
         if call.program == PROGRAM_MOUNT {
             return Some(mount::serve(&call, self, Vec::new()));
+        }
+        if call.procedure == READ {
+            *self.reads.lock().unwrap().entry(peer).or_default() += 1;
         }
         let mut args = call.args.to_vec();
         let mut alter: Alteration = Box::new(|_| {});
@@ -256,6 +279,23 @@ pub(crate) fn offset(args: &[u8]) -> u64 {
 pub(crate) fn count(args: &[u8]) -> u32 {
     let at = offset_at(args) + 8;
     u32::from_be_bytes(args[at..at + 4].try_into().unwrap())
+}
+
+/// Cuts a READ, or a WRITE with its data, to at most `most` bytes; `true` if it was longer.
+pub(crate) fn cut(args: &mut Vec<u8>, most: u32) -> bool {
+    let wanted = count(args);
+    if wanted <= most {
+        return false;
+    }
+    let at = offset_at(args) + 8;
+    args[at..at + 4].copy_from_slice(&most.to_be_bytes());
+    // Behind the count, a WRITE has the stability, and the length of the data before the data.
+    if args.len() > at + 4 {
+        args[at + 8..at + 12].copy_from_slice(&most.to_be_bytes());
+        args.truncate(at + 12 + most as usize);
+        args.resize((at + 12 + most as usize).next_multiple_of(4), 0);
+    }
+    true
 }
 
 /// Moves a READ or WRITE elsewhere.

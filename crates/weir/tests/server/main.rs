@@ -19,6 +19,7 @@ mod peer;
 mod rust_client;
 mod shown;
 mod sizes;
+mod smb_cut;
 mod smb_hostile;
 mod smb_load;
 mod smb_share;

@@ -129,7 +129,7 @@ impl Job {
                 return After::Part(self.write_on(file, offset + u64::from(bytes)));
             }
             (Follow::Fill, Request::Create { serial }) => {
-                let request = Request::Fill { serial, bytes: self.block_bytes };
+                let request = Request::Fill { serial, offset: 0, bytes: self.block_bytes };
                 Op::then(request, Follow::Remove)
             }
             (Follow::Remove, Request::Create { serial } | Request::Fill { serial, .. }) => {

@@ -192,6 +192,17 @@ impl Job {
         self.follow(op)
     }
 
+    /// The work after `op`, of whose request the first `moved` bytes are moved, and not all: the
+    /// rest, as a part of the same operation.
+    pub(super) fn rest(&self, op: &Op, moved: u32) -> After {
+        if let (Request::Write { file, offset, generation: 1.., .. }, Some(ledger)) =
+            (op.request, &self.ledger)
+        {
+            ledger.done_in_part(file, ledger.block(offset));
+        }
+        After::Part(op.rest(moved))
+    }
+
     /// The request of `op` was answered with a failure; `absent` says that there is no such name.
     pub(super) fn failed(&mut self, op: &Op, absent: bool) {
         match op.request {
@@ -218,7 +229,13 @@ impl Job {
         if let (Request::Write { file, offset, generation: 1.., .. }, Some(ledger)) =
             (op.request, &self.ledger)
         {
-            ledger.cancel(file, ledger.block(offset));
+            let block = ledger.block(offset);
+            if ledger.begins(offset) {
+                ledger.cancel(file, block);
+            } else {
+                // The front of the block is written.
+                ledger.failed(file, block);
+            }
         }
     }
 
@@ -345,7 +362,12 @@ impl Job {
         match op.request {
             Request::Write { file, offset, generation: 1.., .. } => {
                 if let Some(ledger) = &self.ledger {
-                    ledger.done(file, ledger.block(offset));
+                    let block = ledger.block(offset);
+                    if ledger.begins(offset) {
+                        ledger.done(file, block);
+                    } else {
+                        ledger.done_rest(file, block);
+                    }
                 }
             }
             Request::Commit { file, covers } => {

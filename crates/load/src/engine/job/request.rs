@@ -40,6 +40,7 @@ pub(crate) enum Request {
     /// Writes so many bytes to a file that was just created.
     Fill {
         serial: u64,
+        offset: u64,
         bytes: u32,
     },
     Remove {
@@ -84,6 +85,18 @@ impl Request {
             }
             _ => 0,
         }
+    }
+
+    /// The request for the rest once the first `moved` of its bytes are moved.
+    const fn rest(mut self, moved: u32) -> Self {
+        if let Self::Read { offset, bytes, .. }
+        | Self::Write { offset, bytes, .. }
+        | Self::Fill { offset, bytes, .. } = &mut self
+        {
+            *offset += moved as u64;
+            *bytes = bytes.saturating_sub(moved);
+        }
+        self
     }
 }
 
@@ -139,6 +152,12 @@ impl Op {
     /// Will what it creates be filled?
     pub(crate) const fn fills(&self) -> bool {
         matches!(self.follow, Follow::Fill)
+    }
+
+    /// The same operation with the request for the rest, once the first `moved` bytes of its
+    /// request are moved.
+    pub(super) const fn rest(&self, moved: u32) -> Self {
+        Self { request: self.request.rest(moved), ..*self }
     }
 
     /// A request after which something follows.

@@ -427,3 +427,62 @@ fn a_block_whose_write_failed_is_written_again() {
     }
     assert!(job.is_done());
 }
+
+#[test]
+fn the_rest_of_a_request_is_a_part_of_its_operation_and_neither_counts_nor_is_due_apart() {
+    let rate = Rate::Operations(1000.0);
+    let load = Workload { rate, length: Length::Operations(2), ..workload(Pattern::Random, 0) };
+    let mut one = job(&load, 0);
+    let Next::Op(op, Some(0)) = one.next(0) else { panic!("due at once") };
+    let Request::Write { file, offset, bytes: 4096, .. } = op.request else { panic!("{op:?}") };
+    let After::Part(rest) = one.rest(&op, 1000) else { panic!("a part") };
+    let request = Request::Write { file, offset: offset + 1000, bytes: 3096, generation: 0 };
+    assert_eq!(rest, Op { request, ..op });
+    assert_eq!(one.after(&rest), After::Whole);
+    let Next::Op(_, Some(1_000_000)) = one.next(5) else { panic!("due as if there was no rest") };
+    assert_eq!(one.next(5), Next::Done);
+}
+
+#[test]
+fn a_file_is_read_and_written_on_after_the_rest_of_a_block() {
+    for kind in [MixOp::ReadFile, MixOp::WriteFile] {
+        let mut one = job(&mix(&[(kind, 100)]), 0);
+        let (mut op, mut ends) = (next(&mut one).unwrap(), Vec::new());
+        while let After::Part(after) = match op.request.bytes() {
+            bytes @ 1001.. => one.rest(&op, bytes - 1000),
+            _ => one.after(&op),
+        } {
+            if let Request::Read { offset, bytes, .. } | Request::Write { offset, bytes, .. } =
+                after.request
+            {
+                ends.push((offset, bytes));
+            }
+            op = after;
+        }
+        let rests =
+            [(0, 4096), (3096, 1000), (4096, 4096), (7192, 1000), (8192, 1808), (9000, 1000)];
+        let after_the_first = usize::from(kind == MixOp::WriteFile);
+        assert_eq!(ends, rests[after_the_first..], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_block_of_which_only_the_front_was_written_may_hold_the_old_content_or_the_new() {
+    for ends in
+        [|job: &mut Job, op: &Op| job.dropped(op), |job: &mut Job, op: &Op| job.failed(op, false)]
+    {
+        let common = with_ledger(1, 8);
+        let ledger = common.ledger.clone().unwrap();
+        let load =
+            Workload { verify: Some(crate::VerifyScope::All), ..workload(Pattern::Random, 0) };
+        let mut one = Job::new(&load, 0, &common);
+        let op = next(&mut one).unwrap();
+        let Request::Write { offset, generation: 2, .. } = op.request else { panic!("{op:?}") };
+        let After::Part(rest) = one.rest(&op, 100) else { panic!("a part") };
+        ends(&mut one, &rest);
+        let block = ledger.block(offset);
+        let state = ledger.look(0, block);
+        assert_eq!(state.until(state), (1, 2), "the old or the new");
+        assert_eq!(ledger.begin_this(0, block), Some(2), "it is written again");
+    }
+}

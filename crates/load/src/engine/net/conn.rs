@@ -3,7 +3,7 @@
 
 use super::inbox::{Event, Records};
 use super::outbox::Outbox;
-use super::{Channel, Fault, Outcome, Record};
+use super::{Channel, Data, Fault, Outcome, Record};
 use crate::engine::job::Op;
 use crate::payload::Payload;
 use crate::verify::BlockState;
@@ -12,6 +12,7 @@ use rustix::net::{RecvFlags, recv};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 /// From this many bytes on, data nobody looks at is dropped in the kernel.
@@ -28,6 +29,17 @@ pub(in crate::engine) struct Slot {
     pub(in crate::engine) waiting: Option<Work>,
 }
 
+/// The slots of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slots {
+    /// The job of each, by its place in the worker.
+    pub(super) jobs: Vec<usize>,
+    /// The slots that have work from the start.
+    pub(super) first: Range<usize>,
+    /// The connection on which each goes on after an operation.
+    pub(super) next: usize,
+}
+
 /// A request, and what is known of the operation that it is part of.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct Work {
@@ -36,6 +48,8 @@ pub(in crate::engine) struct Work {
     pub(in crate::engine) queued_ns: u64,
     /// Bytes that earlier requests of it moved.
     pub(in crate::engine) moved: u64,
+    /// The server has moved less than a request of it asked for.
+    pub(in crate::engine) continued: bool,
     /// The state of the block when a read of it was sent.
     pub(in crate::engine) seen: BlockState,
 }
@@ -58,6 +72,11 @@ pub(in crate::engine) struct Conn<C: Channel> {
     inbox: C::Records,
     pub(super) outbox: Outbox,
     pub(super) slots: Vec<Slot>,
+    /// The slots that have work from the start.
+    pub(super) first: Range<usize>,
+    /// The connection on which a slot goes on after an operation, by its place in the worker; the
+    /// slot has the same number there.
+    pub(super) next: usize,
     /// Slots whose work waits until the channel can take more requests.
     pub(super) held: VecDeque<usize>,
     /// Requests answered by the present receive; kept for its memory.
@@ -73,14 +92,14 @@ pub(in crate::engine) struct Conn<C: Channel> {
 }
 
 impl<C: Channel> Conn<C> {
-    /// A connection over `stream` to `address`, not blocking any more, with a slot for each of
-    /// `jobs`.
+    /// A connection over `stream` to `address`, not blocking any more, with these slots.
     pub(super) fn new(
         (stream, address): (TcpStream, SocketAddr),
         (channel, inbox): (C, C::Records),
-        jobs: impl Iterator<Item = usize>,
+        slots: Slots,
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
+        let Slots { jobs, first, next } = slots;
         Ok(Self {
             stream,
             address,
@@ -88,7 +107,9 @@ impl<C: Channel> Conn<C> {
             channel,
             inbox,
             outbox: Outbox::default(),
-            slots: jobs.map(|job| Slot { job, request: None, waiting: None }).collect(),
+            slots: jobs.into_iter().map(|job| Slot { job, request: None, waiting: None }).collect(),
+            first,
+            next,
             held: VecDeque::new(),
             finished: Vec::new(),
             pending: Vec::new(),
@@ -157,12 +178,12 @@ impl<C: Channel> Conn<C> {
     /// Receives until the socket is empty, or to the end if it is closing; at most `take_bytes` at
     /// once where they are looked at, the whole buffer where they are dropped. `done` gets each
     /// request whose reply is there in full, with its slot, which is free again, and what the reply
-    /// says; `look` gets the data of reads, if it is gathered.
+    /// says; `look` gets the data of reads with their slots, if it is gathered.
     pub(super) fn receive(
         &mut self,
         buffer: &mut [u8],
         take_bytes: usize,
-        mut look: impl FnMut(&Work, &[u8]),
+        mut look: impl FnMut(usize, &Work, Data<'_>),
         mut done: impl FnMut(usize, &InFlight, Outcome),
     ) -> Result<(), Fault> {
         loop {
@@ -197,7 +218,7 @@ impl<C: Channel> Conn<C> {
     fn take(
         &mut self,
         bytes: &mut [u8],
-        look: &mut impl FnMut(&Work, &[u8]),
+        look: &mut impl FnMut(usize, &Work, Data<'_>),
         done: &mut impl FnMut(usize, &InFlight, Outcome),
     ) -> Result<(), Fault> {
         let Self { inbox, channel, slots, pending, .. } = self;

@@ -6,6 +6,7 @@ mod deal;
 mod dial;
 mod inbox;
 mod outbox;
+mod passing;
 mod timers;
 mod worker;
 
@@ -38,12 +39,42 @@ impl From<Errno> for Fault {
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It succeeded and moved so many bytes.
+    /// It succeeded and moved so many bytes: all that it was to move.
     Done(u64),
+    /// It moved the first of its bytes, at least one, and not all of them. The rest is for a
+    /// further request.
+    Short(u32),
     /// It did not succeed, because there is no such name; the status in words.
     Absent(&'static str),
     /// It failed, for the reason in words.
     Failed(String),
+}
+
+impl Outcome {
+    /// The outcome of a read or write (`what`) that was to move `wanted` bytes, and moved `count`.
+    /// A server may move fewer (RFC 1813 §3.3.6 and §3.3.7), but neither none nor more.
+    #[inline]
+    pub(super) fn moved(what: &str, count: u32, wanted: u32) -> Self {
+        match count {
+            count if count == wanted => Self::Done(u64::from(count)),
+            count if (1..wanted).contains(&count) => Self::Short(count),
+            count => Self::Failed(format!("{what} of {wanted} bytes that moved {count}")),
+        }
+    }
+
+    /// The outcome of a read of `wanted` bytes if the file ends after `count` of them.
+    pub(super) fn ended(count: u32, wanted: u32) -> Self {
+        Self::Failed(format!("short read: the file ends after {count} of {wanted} bytes"))
+    }
+}
+
+/// The data of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Data<'a> {
+    /// Some of it: the rest is for a further request.
+    Part(&'a [u8]),
+    /// The last of it: up to the end of the read, or of the file.
+    Last(&'a [u8]),
 }
 
 /// A record that came in.
@@ -76,7 +107,8 @@ pub(super) trait Channel: Send + Sized + 'static {
     ) -> Result<Option<u32>, Fault>;
 
     /// Understands a record. `each` gets the slots whose requests it answers to the end, and the
-    /// outcomes; `look` gets the data of a successful read if records are gathered for it.
+    /// outcomes; `look` gets the slot and the data of a successful read if records are gathered for
+    /// it.
     ///
     /// # Errors
     /// If it is no reply to what was asked.
@@ -84,7 +116,7 @@ pub(super) trait Channel: Send + Sized + 'static {
         &mut self,
         record: Record<'_>,
         slots: &[Slot],
-        look: &mut impl FnMut(&Work, &[u8]),
+        look: &mut impl FnMut(usize, &Work, Data<'_>),
         each: impl FnMut(usize, Outcome),
     ) -> Result<(), Fault>;
 }

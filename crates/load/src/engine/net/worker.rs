@@ -6,16 +6,17 @@
 
 use super::conn::{Conn, InFlight, Work};
 use super::inbox::MARK_BYTES;
+use super::passing::Passing;
 use super::timers::{SlotId, Timers};
-use super::{Channel, Fault, Outcome};
+use super::{Channel, Data, Fault, Outcome};
 use crate::control::Control;
-use crate::engine::job::{After, Answer, Job, Next, Op, Request};
+use crate::engine::job::{After, Answer, Job, Next, Op};
 use crate::engine::schedule::Schedule;
 use crate::engine::usage::{Usage, UsageMeter};
 use crate::engine::{Plan, WorkerOutcome};
 use crate::error::BenchError;
 use crate::stats::{Recorder, Span};
-use crate::verify::{BlockState, Checker, Ledger};
+use crate::verify::{BlockState, Checker};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -52,7 +53,7 @@ struct Loop<'a> {
     parked: Vec<Vec<SlotId>>,
     timers: Timers,
     recorder: Recorder,
-    checker: Option<(&'a Ledger, Checker<'a>)>,
+    passing: Option<Passing<'a>>,
     meter: UsageMeter,
     schedule: Schedule,
     outstanding: usize,
@@ -84,8 +85,9 @@ impl<C: Channel> NetWorker<C> {
             jobs,
             timers: Timers::default(),
             recorder,
-            checker: ledger
-                .map(|ledger| (ledger, Checker::new(&plan.payload, ledger, plan.run, 0))),
+            passing: ledger.map(|ledger| {
+                Passing::new(ledger, Checker::new(&plan.payload, ledger, plan.run, 0))
+            }),
             meter: UsageMeter::new(schedule.measure_ns, schedule.end_ns),
             schedule,
             outstanding: 0,
@@ -160,7 +162,7 @@ impl Loop<'_> {
     fn start(&mut self, conns: &mut [Conn<impl Channel>]) {
         for (number, conn) in conns.iter_mut().enumerate() {
             let now_ns = self.schedule.now_ns();
-            for slot in 0..conn.slots.len() {
+            for slot in conn.first.clone() {
                 self.send_next(conn, SlotId { conn: number, slot }, now_ns);
             }
             if let Err(fault) = conn.flush(&self.plan.payload) {
@@ -181,12 +183,10 @@ impl Loop<'_> {
         }
         let take_bytes = self.take_bytes();
         let mut finished = std::mem::take(&mut conn.finished);
-        let checker = &mut self.checker;
-        let look = |work: &Work, data: &[u8]| {
-            if let (Some((ledger, checker)), Request::Read { file, offset, .. }) =
-                (checker.as_mut(), work.op.request)
-            {
-                checker.compare_in_passing(file, ledger.block(offset), work.seen, data);
+        let passing = &mut self.passing;
+        let look = |slot, work: &Work, data: Data<'_>| {
+            if let Some(passing) = passing {
+                passing.look(SlotId { conn: number, slot }, work, data);
             }
         };
         let received = conn.receive(buffer, take_bytes, look, |slot, sent, outcome| {
@@ -215,8 +215,16 @@ impl Loop<'_> {
         let Some(index) = conn.slots.get(place.slot).map(|slot| slot.job) else { return };
         let Some(job) = self.jobs.get_mut(index) else { return };
         let work = &sent.work;
-        let bytes = match outcome {
-            Outcome::Done(bytes) => bytes,
+        let mut continued = work.continued;
+        let (bytes, after) = match outcome {
+            Outcome::Done(bytes) => (bytes, job.after(&work.op)),
+            Outcome::Short(bytes) => {
+                if !continued {
+                    self.recorder.continues();
+                }
+                continued = true;
+                (u64::from(bytes), job.rest(&work.op, bytes))
+            }
             Outcome::Absent(status) => {
                 self.recorder.fail(status);
                 job.failed(&work.op, true);
@@ -230,9 +238,8 @@ impl Loop<'_> {
         };
         let moved = work.moved + bytes;
         let number = usize::try_from(job.index()).unwrap_or(usize::MAX);
-        let after = job.after(&work.op);
         if let After::Part(op) = after {
-            let work = Work { op, moved, ..*work };
+            let work = Work { op, moved, continued, ..*work };
             return self.go_on(conn, place, index, work, now_ns);
         }
         let span = Span { queued_ns: work.queued_ns, done_ns: now_ns };
@@ -284,7 +291,10 @@ impl Loop<'_> {
                 self.recorder.fail(&why);
             }
         }
-        self.send_next(conn, place, now_ns);
+        if conn.next == place.conn {
+            return self.send_next(conn, place, now_ns);
+        }
+        self.timers.set(now_ns, SlotId { conn: conn.next, ..place });
     }
 
     /// Sends what the job of a free slot does next, if anything.
@@ -327,10 +337,8 @@ impl Loop<'_> {
         let Some(job) = conn.slots.get(slot).and_then(|slot| self.jobs.get(slot.job)) else {
             return;
         };
-        if let (Some((ledger, _)), Request::Read { file, offset, .. }) =
-            (&self.checker, work.op.request)
-        {
-            work.seen = ledger.look(file, ledger.block(offset));
+        if let Some(passing) = &self.passing {
+            passing.begin(&mut work);
         }
         if conn.request(slot, job.index(), work) {
             self.outstanding += 1;
@@ -461,7 +469,7 @@ impl Loop<'_> {
             lost: self.lost,
             unanswered: self.outstanding as u64,
             stopped: false,
-            verify: self.checker.map(|(_, checker)| checker.finish()),
+            verify: self.passing.map(Passing::finish),
             fault: fault.or(local),
         }
     }
@@ -474,7 +482,7 @@ const fn failed(now_ns: u64) -> Answer {
 
 /// An operation that has just been decided.
 const fn fresh(op: Op, queued_ns: u64) -> Work {
-    Work { op, queued_ns, moved: 0, seen: BlockState::NONE }
+    Work { op, queued_ns, moved: 0, continued: false, seen: BlockState::NONE }
 }
 
 fn register(conns: &[Conn<impl Channel>]) -> Result<OwnedFd, Errno> {

@@ -3,8 +3,7 @@
 use crate::engine::Plan;
 use crate::engine::job::{Request, created_name, directory_name};
 use crate::engine::net::Outbox;
-use crate::payload::{BlockName, Payload};
-use crate::verify::{STAMP_BYTES, stamp};
+use crate::payload::Payload;
 use crate::workload::Stability;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -92,14 +91,15 @@ impl Encoder {
                 self.write_plain(out, xid, handles.file(file), offset, bytes);
             }
             Request::Write { file, offset, bytes, generation } => {
-                let id = self.plan.common.ledger.as_ref().and_then(|ledger| ledger.file(file));
-                let id = id.map_or(0, |file| file.id);
-                let name = BlockName { run: self.plan.run, file: id, offset, generation };
-                self.write_stamped(out, xid, handles.file(file), name, bytes);
+                let content = self.plan.stretch(file, offset, bytes, generation);
+                self.write_head(out, xid, handles.file(file), offset, bytes);
+                out.head(|out| out.extend_from_slice(content.front()));
+                out.payload(content.start, content.len);
+                pad(out, bytes);
             }
-            Request::Fill { bytes, .. } => {
+            Request::Fill { offset, bytes, .. } => {
                 let handle = self.made.get(&slot).map_or(&[][..], AsRef::as_ref);
-                self.write_plain(out, xid, FileHandle3(handle), 0, bytes);
+                self.write_plain(out, xid, FileHandle3(handle), offset, bytes);
             }
             Request::Commit { file, .. } => {
                 let args = CommitArgs { file: handles.file(file), offset: 0, count: 0 };
@@ -181,22 +181,6 @@ impl Encoder {
     ) {
         self.write_head(out, xid, file, offset, bytes);
         out.payload(Payload::plain_start(self.turn), usize::try_from(bytes).unwrap_or(0));
-        pad(out, bytes);
-    }
-
-    fn write_stamped(
-        &self,
-        out: &mut Outbox,
-        xid: u32,
-        file: FileHandle3<'_>,
-        name: BlockName,
-        bytes: u32,
-    ) {
-        self.write_head(out, xid, file, name.offset, bytes);
-        let len = usize::try_from(bytes).unwrap_or(0);
-        let front = stamp(name, len, &self.plan.payload);
-        out.head(|out| out.extend_from_slice(&front));
-        out.payload(Payload::body_start(name), len.saturating_sub(STAMP_BYTES));
         pad(out, bytes);
     }
 

@@ -5,7 +5,7 @@ use super::inbox::RpcRecords;
 use super::reply;
 use super::verifiers::{News, Verifier, Verifiers};
 use crate::engine::job::{Op, Request};
-use crate::engine::net::{Channel, Fault, Outbox, Outcome, Record, Slot, Work};
+use crate::engine::net::{Channel, Data, Fault, Outbox, Outcome, Record, Slot, Work};
 use crate::verify::Ledger;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Channel for NfsChannel {
         &mut self,
         record: Record<'_>,
         slots: &[Slot],
-        look: &mut impl FnMut(&Work, &[u8]),
+        look: &mut impl FnMut(usize, &Work, Data<'_>),
         mut each: impl FnMut(usize, Outcome),
     ) -> Result<(), Fault> {
         let xid = reply::xid(record.head).unwrap_or(0);
@@ -132,7 +132,7 @@ impl Channel for NfsChannel {
         if self.whole_bytes.is_some()
             && let Some(data) = reply::read_data(record.head, request)?
         {
-            look(work, data);
+            look(slot, work, data);
         }
         each(slot, outcome);
         Ok(())

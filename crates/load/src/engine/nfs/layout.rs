@@ -5,7 +5,7 @@ use super::calls::Handles;
 use super::session::Session;
 use super::status::{hint, name};
 use crate::control::Control;
-use crate::engine::share::Role;
+use crate::engine::share::{FileSpec, Role};
 use crate::engine::{Layingout, Plan, content};
 use crate::error::BenchError;
 use crate::workload::Workload;
@@ -135,24 +135,31 @@ pub(super) fn write(
 ) -> Result<(), BenchError> {
     let own = || plan.files.iter().enumerate().filter(|(_, spec)| spec.role == Role::Make);
     let total = own().map(|(_, spec)| spec.size).sum();
-    let mut left: Vec<u64> = plan.files.iter().map(|spec| spec.size).collect();
+    let block_bytes = block_bytes.max(1);
+    let in_blocks = |spec: &FileSpec| spec.size.div_ceil(u64::from(block_bytes));
+    let mut left: Vec<u64> = plan.files.iter().map(in_blocks).collect();
     let (mut done, mut told, mut verifier) = (0, 0, None);
     let control = progress.control;
-    let writes = own().flat_map(|(index, spec)| blocks(index, spec.size, block_bytes.max(1)));
+    let writes = own().flat_map(|(index, spec)| blocks(index, spec.size, block_bytes));
     session.ahead(
         control,
         writes,
         |session, next| queue(session, handles, plan, next),
         |next, answer| match next {
-            Next::Write { index, len, .. } => {
-                is_same(&mut verifier, written(&answer, len, name_of(plan, index))?)?;
-                done += u64::from(len);
+            Next::Write { index, offset, len } => {
+                let (count, shown) = written(&answer, len, name_of(plan, index))?;
+                is_same(&mut verifier, shown)?;
+                done += u64::from(count);
                 if done - told >= PROGRESS_BYTES || done == total {
                     told = done;
                     progress.at(done, total)?;
                 }
+                if count < len {
+                    let (offset, len) = (offset + u64::from(count), len - count);
+                    return Ok(FollowUp::More(Next::Write { index, offset, len }));
+                }
                 let Some(left) = left.get_mut(index) else { return Ok(FollowUp::Done) };
-                *left = left.saturating_sub(u64::from(len));
+                *left = left.saturating_sub(1);
                 Ok(if *left == 0 { FollowUp::More(Next::Commit { index }) } else { FollowUp::Done })
             }
             Next::Commit { index } => {
@@ -202,10 +209,11 @@ fn queue(session: &mut Session, handles: &Handles, plan: &Plan, next: &Next) -> 
     }
 }
 
-/// The write verifier of a WRITE that wrote everything.
-fn written(answer: &Answered<'_>, len: u32, wanted: &str) -> Result<[u8; 8], BenchError> {
+/// The bytes that a WRITE of `len` bytes wrote, of which a server may leave some
+/// (RFC 1813 §3.3.7), and its write verifier.
+fn written(answer: &Answered<'_>, len: u32, wanted: &str) -> Result<(u32, [u8; 8]), BenchError> {
     match answer.results::<WriteArgs<'_>>()? {
-        Res::Ok(ok) if ok.count == len => Ok(ok.verifier),
+        Res::Ok(ok) if (1..=len).contains(&ok.count) => Ok((ok.count, ok.verifier)),
         Res::Ok(ok) => {
             let detail = format!("{} of {len} bytes written while laying out", ok.count);
             Err(answer.protocol(detail))

@@ -3,7 +3,7 @@
 use super::status;
 use super::verifiers::Verifier;
 use crate::engine::job::Request;
-use crate::engine::net::Outcome;
+use crate::engine::net::{Data, Outcome};
 use crate::workload::Stability;
 use weir_nfs::client::{RemoteCall, Reply};
 use weir_nfs::v3::wire::{CommitOk, CreateArgs, Fattr3, ReadArgs, Res, Status, WccData, WriteOk};
@@ -60,30 +60,30 @@ fn read(input: &mut Reader<'_>, wanted: u32, behind: usize) -> Result<Outcome, X
         input.bytes(Fattr3::BYTES)?;
     }
     let count = input.u32()?;
-    if count != wanted {
-        return Ok(Outcome::Failed(format!("short read: {count} of {wanted} bytes")));
-    }
-    let _eof = input.bool()?;
+    let eof = input.bool()?;
     let brought = input.u32()?;
     let room = usize::try_from(brought).unwrap_or(usize::MAX).saturating_sub(input.rest().len());
     if brought != count || room > behind {
         return Ok(Outcome::Failed("a READ reply without the data that it announces".to_owned()));
     }
-    Ok(Outcome::Done(u64::from(count)))
+    if eof && count < wanted {
+        return Ok(Outcome::ended(count, wanted));
+    }
+    Ok(Outcome::moved("read", count, wanted))
 }
 
-/// The data in `record`, the whole reply to `request`; less than was asked for only where the file
-/// ends. `None` if it is no successful read.
+/// The data in `record`, the whole reply to `request`. `None` if it is no successful read.
 pub(super) fn read_data<'a>(
     record: &'a [u8],
     request: &Request,
-) -> Result<Option<&'a [u8]>, XdrError> {
+) -> Result<Option<Data<'a>>, XdrError> {
     let Request::Read { bytes, .. } = *request else { return Ok(None) };
     let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
     let Ok(body) = Reply::parse(record)?.body else { return Ok(None) };
     match <ReadArgs<'_> as RemoteCall>::Results::decode(&mut Reader::new(body))? {
-        Res::Ok(ok) if ok.eof || ok.data.len() >= wanted => Ok(Some(ok.data)),
-        Res::Ok(_) | Res::Fail(..) => Ok(None),
+        Res::Ok(ok) if ok.eof || ok.data.len() >= wanted => Ok(Some(Data::Last(ok.data))),
+        Res::Ok(ok) => Ok(Some(Data::Part(ok.data))),
+        Res::Fail(..) => Ok(None),
     }
 }
 
@@ -94,12 +94,10 @@ fn write(
     stability: Stability,
 ) -> Result<(Outcome, Option<Verifier>), XdrError> {
     let WriteOk { file_wcc: WccData { .. }, count, committed, verifier } = WriteOk::decode(input)?;
-    let outcome = if count != wanted {
-        Outcome::Failed(format!("short write: {count} of {wanted} bytes"))
-    } else if (committed as u32) < super::calls::stable_how(stability) as u32 {
+    let outcome = if (committed as u32) < super::calls::stable_how(stability) as u32 {
         Outcome::Failed("write less stable than requested".to_owned())
     } else {
-        Outcome::Done(u64::from(count))
+        Outcome::moved("write", count, wanted)
     };
     Ok((outcome, Some(verifier)))
 }

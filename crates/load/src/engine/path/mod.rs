@@ -5,6 +5,7 @@ mod buffer;
 mod layout;
 mod mounts;
 mod parallel;
+mod transfer;
 mod turn;
 mod worker;
 
@@ -21,7 +22,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use turn::Shared;
@@ -264,9 +265,9 @@ impl Files {
                 break;
             }
             let Some((_, Some(file))) = files.get(number) else { continue };
-            match read_full(file, buffer.bytes_mut(), checker.offset(block)) {
-                Ok(len) => {
-                    let bytes = buffer.bytes_mut().get(..len).unwrap_or(&[]);
+            match transfer::read(file, buffer.bytes_mut(), checker.offset(block)) {
+                Ok(moved) => {
+                    let bytes = buffer.bytes_mut().get(..moved.bytes).unwrap_or(&[]);
                     checker.compare(number, block, bytes);
                 }
                 Err(error) => checker.unreadable(number, block, &error.to_string()),
@@ -376,22 +377,6 @@ fn not_opened(path: &Path, source: io::Error, workload: &Workload) -> BenchError
         return BenchError::Path { path: path.to_owned(), source, hint };
     }
     at(path, source)
-}
-
-/// Reads until the buffer is full or the file ends.
-fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while let Some(rest) = buffer.get_mut(filled..)
-        && !rest.is_empty()
-    {
-        match file.read_at(rest, offset + filled as u64) {
-            Ok(0) => break,
-            Ok(len) => filled += len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 fn at(path: &Path, source: io::Error) -> BenchError {

@@ -1,19 +1,19 @@
 //! One thread of the path engine: one request at a time.
 
 use super::buffer::AlignedBuffer;
+use super::transfer::{self, Moved};
 use super::turn::{Shared, is_over, sleep_until};
 use crate::control::Control;
 use crate::engine::job::{After, Answer, Op, Request, created_name, directory_name};
 use crate::engine::schedule::{Schedule, nanos};
 use crate::engine::usage::UsageMeter;
 use crate::engine::{Plan, WorkerOutcome};
-use crate::payload::BlockName;
 use crate::stats::{Recorder, Span};
-use crate::verify::{Checker, Ledger, STAMP_BYTES, stamp};
+use crate::verify::{Checker, Ledger};
 use rustix::fs::{Access, access};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ impl PathWorker {
         run: &mut Run<'_>,
     ) -> Option<(u64, u64)> {
         let job_number = usize::try_from(self.index).unwrap_or(usize::MAX);
-        let (mut op, mut moved) = (first, 0);
+        let (mut op, mut moved, mut continued) = (first, 0, false);
         loop {
             let away = run.schedule.now_ns().saturating_add(run.delay_ns);
             if run.delay_ns > 0 && !sleep_until(away, &run.schedule, run.control) {
@@ -152,7 +152,13 @@ impl PathWorker {
             let outcome = self.perform(&op.request, run);
             let done_ns = run.schedule.now_ns();
             match outcome {
-                Ok(bytes) => moved += bytes,
+                Ok(part) => {
+                    moved += part.bytes as u64;
+                    if part.is_continued() && !continued {
+                        continued = true;
+                        run.recorder.continues();
+                    }
+                }
                 Err(error) => {
                     run.recorder.fail(&words(&error, self.plan.workload.direct));
                     let absent = error.kind() == io::ErrorKind::NotFound;
@@ -171,7 +177,7 @@ impl PathWorker {
                 After::Part(next) | After::Then(next, _) if over => return self.drop_op(&next),
                 After::Part(next) => next,
                 After::Then(next, due) => {
-                    moved = 0;
+                    (moved, continued) = (0, false);
                     queued_ns = due.unwrap_or(done_ns);
                     if !sleep_until(queued_ns, &run.schedule, run.control) {
                         return self.drop_op(&next);
@@ -188,45 +194,39 @@ impl PathWorker {
         None
     }
 
-    fn perform(&mut self, request: &Request, run: &mut Run<'_>) -> io::Result<u64> {
+    fn perform(&mut self, request: &Request, run: &mut Run<'_>) -> io::Result<Moved> {
         match *request {
-            Request::Read { file, offset, bytes } => self.read(file, offset, bytes, run),
+            Request::Read { file, offset, bytes } => return self.read(file, offset, bytes, run),
             Request::Write { file, offset, bytes, generation } => {
-                self.write(file, offset, bytes, generation)
+                return self.write(file, offset, bytes, generation);
             }
-            Request::Commit { file, .. } => self.files.file(file)?.sync_data().map(|()| 0),
-            Request::Null => Ok(0),
-            Request::Getattr { file } => self.files.file(file)?.metadata().map(|_| 0),
-            Request::Access { file } => {
-                access(self.files.path(file)?, Access::READ_OK)?;
-                Ok(0)
+            Request::Fill { serial, offset, bytes } => return self.fill(serial, offset, bytes),
+            Request::Commit { file, .. } => self.files.file(file)?.sync_data()?,
+            Request::Null => {}
+            Request::Getattr { file } => {
+                self.files.file(file)?.metadata()?;
             }
+            Request::Access { file } => access(self.files.path(file)?, Access::READ_OK)?,
             Request::Lookup { file } => {
-                std::fs::symlink_metadata(self.files.path(file)?).map(|_| 0)
+                std::fs::symlink_metadata(self.files.path(file)?)?;
             }
             Request::Setattr { file } => {
                 self.turn += 1;
                 let [odd, even] = MODES;
                 let mode = if self.turn.is_multiple_of(2) { even } else { odd };
                 let permissions = Permissions::from_mode(mode);
-                std::fs::set_permissions(self.files.path(file)?, permissions).map(|()| 0)
+                std::fs::set_permissions(self.files.path(file)?, permissions)?;
             }
             Request::Create { serial } => {
                 let path = self.created_path(serial);
-                OpenOptions::new().write(true).create_new(true).open(path).map(|_| 0)
+                drop(OpenOptions::new().write(true).create_new(true).open(path)?);
             }
-            Request::Fill { serial, bytes } => self.fill(serial, bytes),
-            Request::Remove { serial } => {
-                std::fs::remove_file(self.created_path(serial)).map(|()| 0)
-            }
-            Request::Unlink { file } => std::fs::remove_file(self.files.path(file)?).map(|()| 0),
-            Request::Mkdir { serial } => {
-                std::fs::create_dir(self.directory_path(serial)).map(|()| 0)
-            }
-            Request::Rmdir { serial } => {
-                std::fs::remove_dir(self.directory_path(serial)).map(|()| 0)
-            }
+            Request::Remove { serial } => std::fs::remove_file(self.created_path(serial))?,
+            Request::Unlink { file } => std::fs::remove_file(self.files.path(file)?)?,
+            Request::Mkdir { serial } => std::fs::create_dir(self.directory_path(serial))?,
+            Request::Rmdir { serial } => std::fs::remove_dir(self.directory_path(serial))?,
         }
+        Ok(Moved::default())
     }
 
     fn created_path(&self, serial: u64) -> PathBuf {
@@ -237,48 +237,53 @@ impl PathWorker {
         self.files.directory.join(directory_name(self.index, serial))
     }
 
-    fn read(&mut self, number: u32, offset: u64, bytes: u32, run: &mut Run<'_>) -> io::Result<u64> {
+    fn read(
+        &mut self,
+        number: u32,
+        offset: u64,
+        bytes: u32,
+        run: &mut Run<'_>,
+    ) -> io::Result<Moved> {
         let file = self.files.file(number)?;
         let seen =
             run.checker.as_ref().map(|(ledger, _)| ledger.look(number, ledger.block(offset)));
         let buffer = front(&mut self.buffer, bytes);
-        let len = super::read_full(file, buffer, offset)?;
+        let moved = transfer::read(file, buffer, offset)?;
         if let (Some((ledger, checker)), Some(seen)) = (&mut run.checker, seen) {
-            let found = buffer.get(..len).unwrap_or(&[]);
+            let found = buffer.get(..moved.bytes).unwrap_or(&[]);
             checker.compare_in_passing(number, ledger.block(offset), seen, found);
         }
-        if len < buffer.len() {
+        if moved.bytes < buffer.len() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
         }
-        Ok(len as u64)
+        Ok(moved)
     }
 
-    fn write(&mut self, number: u32, offset: u64, bytes: u32, generation: u32) -> io::Result<u64> {
+    fn write(
+        &mut self,
+        number: u32,
+        offset: u64,
+        bytes: u32,
+        generation: u32,
+    ) -> io::Result<Moved> {
         let file = self.files.file(number)?;
         let plan = &self.plan;
         self.turn += 1;
         let buffer = front(&mut self.buffer, bytes);
         if generation > 0 {
-            let ledger = plan.common.ledger.as_ref().and_then(|ledger| ledger.file(number));
-            let id = ledger.map_or(0, |file| file.id);
-            let name = BlockName { run: plan.run, file: id, offset, generation };
-            let head = stamp(name, buffer.len(), &plan.payload);
-            if let Some((stamped, body)) = buffer.split_at_mut_checked(STAMP_BYTES) {
-                stamped.copy_from_slice(&head);
-                body.copy_from_slice(plan.payload.body(name, body.len()));
-            }
+            plan.stretch(number, offset, bytes, generation).copy_to(buffer, &plan.payload);
         } else {
             buffer.copy_from_slice(plan.payload.plain(self.turn, buffer.len()));
         }
-        file.write_all_at(buffer, offset).map(|()| u64::from(bytes))
+        transfer::write(file, buffer, offset)
     }
 
-    fn fill(&mut self, serial: u64, bytes: u32) -> io::Result<u64> {
+    fn fill(&mut self, serial: u64, offset: u64, bytes: u32) -> io::Result<Moved> {
         let path = self.created_path(serial);
         let buffer = front(&mut self.buffer, bytes);
         buffer.copy_from_slice(self.plan.payload.plain(self.turn, buffer.len()));
         let file = OpenOptions::new().write(true).open(path)?;
-        file.write_all_at(buffer, 0).map(|()| u64::from(bytes))
+        transfer::write(&file, buffer, offset)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::requests::{self, Names};
 use crate::engine::Plan;
+use crate::engine::content::Stretch;
 use crate::engine::job::{Op, Request as Asked};
 use crate::engine::net::{
-    Channel, Event, Fault, Inbox, MARK_BYTES, Mark, Outbox, Outcome, Record, Records, Slot, Work,
+    Channel, Data as ReadData, Event, Fault, Inbox, MARK_BYTES, Mark, Outbox, Outcome, Record,
+    Records, Slot, Work,
 };
-use crate::payload::{BlockName, Payload};
-use crate::verify::stamp;
+use crate::payload::Payload;
 use crate::workload::Stability;
 use std::sync::Arc;
 use weir_crypto::Provider;
@@ -70,12 +71,17 @@ impl Records for SmbRecords {
 }
 
 /// A compound of which responses are still to come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Part {
     left: usize,
-    moved: u64,
-    /// The first failure.
-    failed: Option<Outcome>,
+    /// The outcome as far as it is known: the first failure, or what the request for data moved.
+    outcome: Outcome,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self { left: 0, outcome: Outcome::Done(0) }
+    }
 }
 
 /// The protocol of one connection.
@@ -119,14 +125,14 @@ impl SmbChannel {
         out: &mut Outbox,
         token: u32,
         (file, offset): (FileId, u64),
-        body: Body,
+        body: &Body,
     ) -> Result<Option<usize>, Fault> {
         let through = !matches!(self.plan.workload.stability, Stability::Unstable);
         let payload = Arc::clone(&self.plan.payload);
-        let stamped = body.name.map(|name| stamp(name, body.bytes, &payload));
-        let front = stamped.as_ref().map_or(&[][..], |front| &front[..]);
-        let rest = body.bytes.saturating_sub(front.len());
-        let start = body.name.map_or_else(|| Payload::plain_start(self.turn), Payload::body_start);
+        let (front, start, rest) = match body {
+            Body::Plain(bytes) => (&[][..], Payload::plain_start(self.turn), *bytes),
+            Body::Stamped(content) => (content.front(), content.start, content.len),
+        };
         let is_behind = self.channel.takes_data_behind();
         let here = if is_behind { &[][..] } else { payload.slice(start, rest) };
         let behind = u32::try_from(rest - here.len()).unwrap_or(u32::MAX);
@@ -151,9 +157,11 @@ impl SmbChannel {
                 queue(&mut self.channel, out, token, &[read])
             }
             Asked::Write { file, offset, bytes, generation } => {
-                let name = (generation > 0).then(|| self.block(file, offset, generation));
-                let bytes = usize::try_from(bytes).unwrap_or(0);
-                self.write(out, token, (self.file(file), offset), Body { name, bytes })
+                let body = match generation {
+                    0 => Body::Plain(usize::try_from(bytes).unwrap_or(0)),
+                    _ => Body::Stamped(self.plan.stretch(file, offset, bytes, generation)),
+                };
+                self.write(out, token, (self.file(file), offset), &body)
             }
             Asked::Commit { file, .. } => {
                 let flush = Request::Flush(self.file(file));
@@ -169,11 +177,11 @@ impl SmbChannel {
                 let request = requests::set_attributes(self.file(file), &info);
                 queue(&mut self.channel, out, token, &[request])
             }
-            Asked::Fill { serial, bytes } => {
+            Asked::Fill { serial, offset, bytes } => {
                 let data = self.plan.payload.plain(self.turn, usize::try_from(bytes).unwrap_or(0));
                 let name = self.names.created(job, serial);
                 let through = !matches!(self.plan.workload.stability, Stability::Unstable);
-                let compound = requests::fill(name, data, through);
+                let compound = requests::fill(name, (offset, data), through);
                 queue(&mut self.channel, out, token, &compound)
             }
             Asked::Access { .. }
@@ -210,12 +218,6 @@ impl SmbChannel {
         };
         queue(channel, out, token, &compound)
     }
-
-    fn block(&self, file: u32, offset: u64, generation: u32) -> BlockName {
-        let id = self.plan.common.ledger.as_ref().and_then(|ledger| ledger.file(file));
-        let file = id.map_or(0, |file| file.id);
-        BlockName { run: self.plan.run, file, offset, generation }
-    }
 }
 
 /// Appends a compound. Gives the number of its requests, or none if it can't be sent yet.
@@ -231,11 +233,12 @@ fn queue(
     Ok(queued?.then_some(requests.len()))
 }
 
-/// The content of a WRITE: a block with a stamp, or plain payload.
-#[derive(Clone, Copy)]
-struct Body {
-    name: Option<BlockName>,
-    bytes: usize,
+/// The content of a WRITE.
+enum Body {
+    /// So many bytes that need not be told apart.
+    Plain(usize),
+    /// A block with a stamp, or the rest of one.
+    Stamped(Stretch),
 }
 
 impl From<ClientError> for Fault {
@@ -271,7 +274,7 @@ impl Channel for SmbChannel {
             self.parts.resize_with(slot + 1, Part::default);
         }
         if let Some(part) = self.parts.get_mut(slot) {
-            *part = Part { left: requests, moved: 0, failed: None };
+            *part = Part { left: requests, ..Part::default() };
         }
         Ok(Some(token))
     }
@@ -281,7 +284,7 @@ impl Channel for SmbChannel {
         &mut self,
         record: Record<'_>,
         slots: &[Slot],
-        look: &mut impl FnMut(&Work, &[u8]),
+        look: &mut impl FnMut(usize, &Work, ReadData<'_>),
         mut each: impl FnMut(usize, Outcome),
     ) -> Result<(), Fault> {
         let Self { channel, parts, whole_bytes, plan, .. } = self;
@@ -295,12 +298,11 @@ impl Channel for SmbChannel {
             };
             part.take(&answer, &sent.work, |data| {
                 if looks {
-                    look(&sent.work, data);
+                    look(slot, &sent.work, data);
                 }
             })?;
             if part.left == 0 {
-                let done = Outcome::Done(part.moved);
-                each(slot, part.failed.take().unwrap_or(done));
+                each(slot, std::mem::take(part).outcome);
             }
             Ok(())
         })
@@ -314,40 +316,34 @@ impl Part {
         &mut self,
         answer: &Answer<'_>,
         work: &Work,
-        mut look: impl FnMut(&[u8]),
+        mut look: impl FnMut(ReadData<'_>),
     ) -> Result<(), Fault> {
         self.left = self.left.saturating_sub(1);
-        let failed = match (answer.status, &work.op.request) {
+        let is_data = answer.element == requests::data_at(&work.op.request);
+        let outcome = match (answer.status, &work.op.request) {
             (Status::SUCCESS, Asked::Read { bytes, .. }) => {
                 let read = answer.data()?;
-                look(read.data);
-                short("read", read.length, *bytes)
+                let is_short = read.length < *bytes;
+                look(if is_short { ReadData::Part(read.data) } else { ReadData::Last(read.data) });
+                Outcome::moved("read", read.length, *bytes)
             }
-            (Status::SUCCESS, Asked::Write { bytes, .. }) => {
-                short("write", answer.written()?, *bytes)
+            (Status::SUCCESS, Asked::Write { bytes, .. } | Asked::Fill { bytes, .. })
+                if is_data =>
+            {
+                Outcome::moved("write", answer.written()?, *bytes)
             }
-            (Status::SUCCESS, Asked::Fill { bytes, .. }) if answer.element == requests::FILL_AT => {
-                short("write", answer.written()?, *bytes)
-            }
-            (Status::SUCCESS, _) => None,
+            (Status::SUCCESS, _) => return Ok(()),
             // There is nothing at the place of the read.
             (Status::END_OF_FILE, Asked::Read { bytes, .. }) => {
-                look(&[]);
-                short("read", 0, *bytes)
+                look(ReadData::Last(&[]));
+                Outcome::ended(0, *bytes)
             }
-            (Status::OBJECT_NAME_NOT_FOUND, _) => {
-                Some(Outcome::Absent("STATUS_OBJECT_NAME_NOT_FOUND"))
-            }
-            (status, _) => Some(Outcome::Failed(status.to_string())),
+            (Status::OBJECT_NAME_NOT_FOUND, _) => Outcome::Absent("STATUS_OBJECT_NAME_NOT_FOUND"),
+            (status, _) => Outcome::Failed(status.to_string()),
         };
-        if failed.is_none() && answer.element == requests::data_at(&work.op.request) {
-            self.moved = u64::from(work.op.request.bytes());
+        if !matches!(self.outcome, Outcome::Absent(_) | Outcome::Failed(_)) {
+            self.outcome = outcome;
         }
-        self.failed = self.failed.take().or(failed);
         Ok(())
     }
-}
-
-fn short(what: &str, moved: u32, wanted: u32) -> Option<Outcome> {
-    (moved != wanted).then(|| Outcome::Failed(format!("short {what}: {moved} of {wanted} bytes")))
 }

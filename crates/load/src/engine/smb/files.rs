@@ -280,13 +280,14 @@ pub(super) fn write(
                     .queue(token, &[Request::Write(Write { file, offset, through: false, data })])
             },
             |block, replies| {
-                written(plan, &block, &replies)?;
-                done += u64::from(block.len);
+                let count = written(plan, &block, &replies)?;
+                done += u64::from(count);
                 if done - told >= PROGRESS_BYTES || done == total {
                     told = done;
                     progress.at(done, total)?;
                 }
-                Ok(None)
+                let (offset, len) = (block.offset + u64::from(count), block.len - count);
+                Ok((len > 0).then_some(Block { offset, len, ..block }))
             },
         )?;
         progress.at(done, total)?;
@@ -308,12 +309,13 @@ fn blocks(
     })
 }
 
-fn written(plan: &Plan, block: &Block, replies: &Replies) -> Result<(), BenchError> {
+/// The bytes that a WRITE wrote: some of the block, or all.
+fn written(plan: &Plan, block: &Block, replies: &Replies) -> Result<u32, BenchError> {
     let name = plan.files.get(block.index).map_or("", |spec| &spec.name);
     match (outcome(replies), replies.first().map(super::session::Reply::written)) {
-        (Status::SUCCESS, Some(Ok(count))) if count == block.len => Ok(()),
+        (Status::SUCCESS, Some(Ok(count))) if (1..=block.len).contains(&count) => Ok(count),
         (Status::SUCCESS, _) => Err(BenchError::Workload(format!(
-            "the server wrote less than {} bytes while {name} was laid out",
+            "the server wrote none of {} bytes while {name} was laid out",
             block.len
         ))),
         (status, _) => Err(refused(&format!("laying out {name}"), status)),

@@ -121,10 +121,14 @@ pub(super) fn remove(name: &[u8], is_directory: bool) -> OpenClose<'_> {
     [open(name, AccessMask::DELETE, CreateDisposition::Open, options), CLOSE]
 }
 
-/// A WRITE of all of a file that is there.
-pub(super) fn fill<'a>(name: &'a [u8], data: &'a [u8], through: bool) -> [Request<'a>; 3] {
+/// A WRITE of data at an offset of a file that is there.
+pub(super) fn fill<'a>(
+    name: &'a [u8],
+    (offset, data): (u64, &'a [u8]),
+    through: bool,
+) -> [Request<'a>; 3] {
     let data = Data { here: [data, &[]], behind: 0 };
-    let write = Write { file: FileId::PREVIOUS, offset: 0, through, data };
+    let write = Write { file: FileId::PREVIOUS, offset, through, data };
     [open_file(name, AccessMask::WRITE_DATA), Request::Write(write), CLOSE]
 }
 

@@ -6,7 +6,7 @@ use super::session::outcome;
 use crate::control::Control;
 use crate::engine::Plan;
 use crate::error::BenchError;
-use crate::verify::Checker;
+use crate::verify::{Checker, Wanted};
 use weir_smb::wire::{AccessMask, FileId, Status};
 use weir_smb_client::Request;
 
@@ -22,7 +22,7 @@ impl Files {
     ) -> Result<(), BenchError> {
         let mut session = self.session()?;
         let mut names = self.names(plan);
-        let length = checker.block_bytes();
+        let block_bytes = checker.block_bytes();
         // Blocks of a file stand together, so that few files are open at a time.
         for group in blocks.chunk_by(|(one, _), (other, _)| one == other) {
             let Some((number, _)) = group.first() else { continue };
@@ -33,22 +33,27 @@ impl Files {
             let opens = files::open(&mut session, &mut names, wanted.into_iter(), access)?;
             let open = opens.first().map_or(FileId::PREVIOUS, |(_, open)| *open);
             let mut malformed = None;
-            let at = |block: u64| block * u64::from(length);
             session.ahead(
                 control,
-                group.iter(),
-                |session, token, (_, block)| {
-                    let offset = at(*block);
+                group.iter().copied().map(Wanted::new),
+                |session, token, wanted| {
+                    let (_, offset, length) = wanted.left(block_bytes);
                     session.queue(token, &[Request::Read { file: open, offset, length }])
                 },
-                |(file, block), replies| {
-                    match (outcome(&replies), replies.first().map(|reply| reply.data())) {
-                        (Status::SUCCESS, Some(Ok(data))) => checker.compare(*file, *block, data),
-                        (Status::SUCCESS, Some(Err(error))) => malformed = Some(error),
-                        (Status::END_OF_FILE, _) => checker.compare(*file, *block, &[]),
-                        (status, _) => checker.unreadable(*file, *block, &status.to_string()),
-                    }
-                    Ok(None)
+                |wanted, replies| {
+                    let data = replies.first().map(|reply| reply.data());
+                    Ok(match (outcome(&replies), data) {
+                        (Status::SUCCESS, Some(Ok(data))) => wanted.take(data, false, checker),
+                        (Status::SUCCESS, Some(Err(error))) => {
+                            malformed = Some(error);
+                            None
+                        }
+                        (Status::END_OF_FILE, _) => wanted.take(&[], true, checker),
+                        (status, _) => {
+                            wanted.unreadable(&status.to_string(), checker);
+                            None
+                        }
+                    })
                 },
             )?;
             if let Some(error) = malformed {
