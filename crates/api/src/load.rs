@@ -3,7 +3,8 @@
 use crate::words::LoadKind;
 use serde::{Deserialize, Serialize};
 
-/// The load of a volume over the last 10 to 15 s; less if it began later.
+/// The load of a volume over the last 10 to 15 s; less if it began later. In the first 5 s it has
+/// no rates, no kinds and no clients yet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Load {
@@ -22,8 +23,8 @@ pub struct Load {
     /// Size below which READs and WRITEs count as small: the size at which the throughput limit and
     /// the IOPS limit are reached together, or 16 KiB and a byte without an IOPS limit.
     pub small_below_bytes: u64,
-    /// Mean number of READs, WRITEs and COMMITs in the server, including those that wait for the
-    /// contract, over the last 10 s.
+    /// Mean number of requests of all operations in the server, including those that wait for the
+    /// contract.
     pub in_flight: f64,
     /// Fraction of the operations that the busiest connection has.
     pub busiest_connection_share: f64,
@@ -31,7 +32,7 @@ pub struct Load {
     pub one_file_share: f64,
     /// The operations by protocol and name, the most frequent first.
     pub operations: Vec<OperationRate>,
-    /// Number of clients with open connections that have used the volume.
+    /// Number of clients with open connections that had operations on the volume.
     pub clients_total: u64,
     /// Number of these connections.
     pub connections_total: u64,
@@ -61,8 +62,7 @@ pub struct ClientLoad {
     pub address: String,
     /// Protocol: `nfs` or `smb`.
     pub protocol: String,
-    /// Number of open connections that have used the volume. Of more than eight connections, one
-    /// without a request for 10 s may be missing.
+    /// Number of open connections with operations on the volume.
     pub connections: u64,
     /// Operations answered, per second.
     pub operations_per_second: f64,

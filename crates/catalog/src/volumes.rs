@@ -133,7 +133,7 @@ impl Catalog {
             if quota_bytes < volume.quota_bytes {
                 check_usage(&volume.name, quota_bytes, used_bytes)?;
             }
-            check_contract(now, pool, Some(volume.id), quota_bytes, &terms)?;
+            check_contract(now, pool, Some(volume), quota_bytes, &terms)?;
             terms.check(&pool.name, &pool.model)?;
             tx.execute(
                 "UPDATE volumes SET quota_bytes = ?2, pool = ?3 WHERE id = ?1",
@@ -268,36 +268,44 @@ fn check_has_iops(pool: &Pool) -> Result<()> {
 fn check_contract(
     now: &Snapshot,
     pool: &Pool,
-    this: Option<VolumeId>,
+    this: Option<&Volume>,
     quota_bytes: u64,
     terms: &Terms,
 ) -> Result<()> {
     let others = || {
-        let others = now.volumes_of(pool.id).filter(|other| Some(other.id) != this);
+        let others = now.volumes_of(pool.id).filter(|other| Some(other.id) != this.map(|v| v.id));
         others.map(|other| other.demand())
     };
     let infeasible = |rule| CatalogError::Infeasible { pool: pool.name.clone(), rule };
-    let demand = terms.demand(quota_bytes);
+    let (contract, demand) = (pool.contract(), terms.demand(quota_bytes));
     if terms.iops.is_some() {
         check_has_iops(pool)?;
     }
     let missing = |budget: BytesPerSecond| {
         // The whole budget is too much beside other volumes, and the refusal has what is left.
         let all = Demand { rate: Some(budget), ..demand };
-        match pool.contract().check_volume(others(), all) {
-            Err(rule @ Infeasible::Quota { .. }) => infeasible(rule),
-            Err(Infeasible::Throughput { free, .. }) => {
-                CatalogError::ThroughputMissing { pool: pool.name.clone(), free: free.0 }
-            }
-            _ => CatalogError::ThroughputMissing { pool: pool.name.clone(), free: budget.0 },
-        }
+        let free = match contract.check_volume(others(), all) {
+            Err(rule @ Infeasible::Quota { .. }) => return infeasible(rule),
+            Err(Infeasible::Throughput { free, .. }) => free,
+            _ => budget,
+        };
+        let most = contract.model.volume_ceiling().rate.unwrap_or(free);
+        CatalogError::ThroughputMissing { pool: pool.name.clone(), free: free.min(most).0 }
     };
     match (pool.model, terms.throughput) {
         (Model::Auto(_) | Model::ProvisionedV1, Some(_)) => {
-            Err(CatalogError::ThroughputInAuto { pool: pool.name.clone(), qos: pool.model.qos() })
+            return Err(CatalogError::ThroughputInAuto {
+                pool: pool.name.clone(),
+                qos: pool.model.qos(),
+            });
         }
-        (Model::Manual(level), None) => Err(missing(level.rate_for(pool.size_bytes))),
-        (Model::Flexible { rate } | Model::Custom { rate, .. }, None) => Err(missing(rate)),
-        _ => pool.contract().check_volume(others(), demand).map_err(infeasible),
+        (Model::Manual(level), None) => return Err(missing(level.rate_for(pool.size_bytes))),
+        (Model::Flexible { rate } | Model::Custom { rate, .. }, None) => return Err(missing(rate)),
+        _ => {}
     }
+    let keeps = |this: &Volume| this.pool == pool.id && this.terms.throughput == terms.throughput;
+    if !this.is_some_and(keeps) {
+        contract.check_ceiling(demand).map_err(infeasible)?;
+    }
+    contract.check_volume(others(), demand).map_err(infeasible)
 }

@@ -92,7 +92,7 @@ fn a_volume_gets_no_more_than_the_ceiling_of_its_level() {
     let more = VolumeChange { terms: more, ..VolumeChange::default() };
     let refused = catalog.change_volume("manual", &more, None, Mode::Commit).unwrap_err();
     assert_eq!(refused.code(), "throughput_out_of_bounds");
-    assert!(refused.to_string().contains("limits each volume to 50 MiB/s"), "{refused}");
+    assert!(refused.to_string().contains("request at most 50 MiB/s"), "{refused}");
     assert_eq!(refused.allowed().unwrap().max, Some(50 << 20));
     // Online: lower, and none; the rate per TiB stays, and so do assigned rates.
     let ceiling = |most| LevelChange { rate_per_tib: None, volume_ceiling: Some(most) };
@@ -108,6 +108,76 @@ fn a_volume_gets_no_more_than_the_ceiling_of_its_level() {
     // Zero would stop all I/O.
     let zero = catalog.change_level("own", ceiling(Some(mib(0))), Mode::Commit).unwrap_err();
     assert_eq!(zero.code(), "ceiling_out_of_bounds");
+}
+
+fn with_ceiling(most: u64) -> LevelChange {
+    LevelChange { rate_per_tib: None, volume_ceiling: Some(Some(mib(most))) }
+}
+
+fn rate(mib_per_second: u64) -> VolumeChange {
+    let terms = TermsChange { throughput: Some(mib(mib_per_second)), ..TermsChange::default() };
+    VolumeChange { terms, ..VolumeChange::default() }
+}
+
+/// Changes a volume in every way but its rate.
+fn change_otherwise(catalog: &Catalog, name: &str) {
+    let terms = TermsChange {
+        metadata_cache: Some(Some(false)),
+        ceiling_iops: Some(Some(Iops(900))),
+        ..TermsChange::default()
+    };
+    let otherwise = VolumeChange { terms, quota_bytes: Some(2 * TIB), ..VolumeChange::default() };
+    for change in [VolumeChange::default(), otherwise] {
+        catalog.change_volume(name, &change, None, Mode::Commit).unwrap();
+    }
+}
+
+#[test]
+fn a_volume_above_a_lowered_ceiling_is_changed_as_any_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let new = NewLevel { rate_per_tib: mib(32), volume_ceiling: Some(mib(50)) };
+    catalog.create_level("own", new, Mode::Commit).unwrap();
+    pool(&catalog, "m", "own", Qos::Manual);
+    pool(&catalog, "s", "own", Qos::Shared);
+    volume(&catalog, "manual", "m", 1, Some(50));
+    volume(&catalog, "shared", "s", 1, Some(40));
+    catalog.change_level("own", with_ceiling(20), Mode::Commit).unwrap();
+    for name in ["manual", "shared"] {
+        change_otherwise(&catalog, name);
+        assert_eq!(limit(&catalog, name), 20.0, "{name}");
+        // Another rate above the ceiling is refused; one below is not.
+        let refused = catalog.change_volume(name, &rate(30), None, Mode::Commit).unwrap_err();
+        assert_eq!(refused.code(), "throughput_out_of_bounds");
+        assert!(refused.to_string().contains("request at most 20 MiB/s"), "{refused}");
+    }
+    // A pool that moves to a level with a lower ceiling takes its volumes along.
+    let lower = NewLevel { rate_per_tib: mib(32), volume_ceiling: Some(mib(10)) };
+    catalog.create_level("lower", lower, Mode::Commit).unwrap();
+    let change = PoolChange { level: Some("lower".to_owned()), ..PoolChange::default() };
+    catalog.change_pool("m", &change, Mode::Commit).unwrap();
+    change_otherwise(&catalog, "manual");
+    assert_eq!(limit(&catalog, "manual"), 10.0);
+    // A volume that moves to another pool by itself needs a rate within the ceiling there.
+    let refused = catalog.change_volume("manual", &to_pool("s"), None, Mode::Commit).unwrap_err();
+    assert_eq!(refused.code(), "throughput_out_of_bounds");
+    let moved = VolumeChange { pool: Some("s".to_owned()), ..rate(20) };
+    catalog.change_volume("manual", &moved, None, Mode::Commit).unwrap();
+    catalog.change_volume("shared", &rate(20), None, Mode::Commit).unwrap();
+}
+
+#[test]
+fn a_volume_without_a_rate_is_told_no_more_than_its_level_allows() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let new = NewLevel { rate_per_tib: mib(32), volume_ceiling: Some(mib(50)) };
+    catalog.create_level("own", new, Mode::Commit).unwrap();
+    pool(&catalog, "m", "own", Qos::Manual);
+    let (name, pool) = ("v".to_owned(), "m".to_owned());
+    let new = NewVolume { name, pool, quota_bytes: TIB, ..NewVolume::default() };
+    let missing = catalog.create_volume(&new, Mode::Commit).unwrap_err();
+    let allowed = missing.allowed().map(|allowed| allowed.max);
+    assert_eq!((missing.code(), allowed), ("throughput_missing", Some(Some(50 << 20))));
 }
 
 #[test]

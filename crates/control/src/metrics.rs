@@ -37,7 +37,7 @@ pub(crate) fn render(
         let histograms = plane.volume_histograms(volume.id);
         let uses = plane.volume_uses(volume.id);
         let connections = uses.map(|uses| uses.connections).unwrap_or_default();
-        let kinds = watch.load(plane, volume).map(|load| load.kinds);
+        let kinds = watch.recent_load(plane, volume).map(|load| load.kinds);
         let volume = Arc::clone(volume);
         Listed { volume, pool, live, standing, histograms, connections, kinds }
     });

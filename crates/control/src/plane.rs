@@ -120,7 +120,9 @@ pub struct VolumeUses {
     pub operations: Vec<OperationCount>,
     /// Bytes moved by READs and WRITEs.
     pub bytes: u64,
-    /// The open connections with requests on the volume. One that had none for ten seconds may be
+    /// Nanoseconds from arrival to reply, in all.
+    pub latency_nanos: u64,
+    /// The open connections with requests on the volume. One that had none for 9 to 17 s may be
     /// missing, if the volume is used on more than eight.
     pub connections: Vec<VolumeConnection>,
     /// The file that most READs and WRITEs of the last 9 to 17 s were for.

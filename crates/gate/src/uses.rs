@@ -2,8 +2,9 @@
 //! that most READs and WRITEs are for.
 //!
 //! Only the worker writes, without a locked instruction; anyone reads. The memory is bounded: of
-//! more connections than [`FEW`] and [`MANY`], the rest is not told apart. A closed
-//! connection keeps its place until another one needs it, so a reader must know which are open.
+//! more connections than [`FEW`] and [`MANY`], the rest is not told apart, and of fewer than these
+//! some where their set is full. A closed connection keeps its place until another one needs it, so
+//! a reader must know which are open.
 //!
 //! Not here: the addresses of clients, and what the counts say about a load, which is
 //! [`weir_qos::load`].
@@ -20,6 +21,7 @@ const FEW: usize = 8;
 /// when they are needed.
 const MANY: usize = 256;
 const SETS: u64 = (MANY / FEW) as u64;
+const _: () = assert!(FEW.is_power_of_two() && SETS.is_power_of_two());
 
 /// Stretches of time by which files are compared and connections forgotten, in nanoseconds as an
 /// exponent of two: about 8.6 s.
@@ -116,26 +118,25 @@ impl Uses {
     /// The place of a connection, which gets one if it has none and there is one.
     #[inline]
     fn slot(&self, holder: u64, stretch: u64) -> &Slot {
-        // Tokens have the connection's number above, and numbers follow each other.
-        let number = holder >> 32;
+        let mixed = mixed(holder);
         let held = |slot: &&Slot| get(&slot.holder) == holder;
-        let first = usize::try_from(number % FEW as u64).unwrap_or(0);
+        let first = upper(mixed, FEW as u64);
         if let Some(slot) = self.few.get(first).filter(held) {
             return slot;
         }
-        let set = self.many.get().and_then(|many| set_of(many, number));
+        let set = self.many.get().and_then(|many| set_of(many, mixed));
         let known = self.few.iter().chain(set.unwrap_or(&[])).find(held);
-        known.unwrap_or_else(|| self.place(holder, number, first, stretch))
+        known.unwrap_or_else(|| self.place(holder, mixed, first, stretch))
     }
 
     #[cold]
-    fn place(&self, holder: u64, number: u64, first: usize, stretch: u64) -> &Slot {
+    fn place(&self, holder: u64, mixed: u64, first: usize, stretch: u64) -> &Slot {
         let may_take = |slot: &&Slot| get(&slot.holder) == 0 || slot.is_stale(stretch);
         let few = || self.few.iter().cycle().skip(first).take(FEW);
         let free = few().find(|slot| get(&slot.holder) == 0).or_else(|| few().find(may_take));
         let found = free.or_else(|| {
             let many = self.many.get_or_init(|| Box::new(std::array::from_fn(|_| Slot::default())));
-            set_of(many, number)?.iter().find(may_take)
+            set_of(many, mixed)?.iter().find(may_take)
         });
         let Some(slot) = found else { return &self.others };
         slot.take(holder);
@@ -160,8 +161,22 @@ impl Uses {
     }
 }
 
-fn set_of(many: &[Slot; MANY], number: u64) -> Option<&[Slot]> {
-    many.chunks(FEW).nth(usize::try_from(number % SETS).unwrap_or(0))
+fn set_of(many: &[Slot; MANY], mixed: u64) -> Option<&[Slot]> {
+    many.chunks(FEW).nth(upper(mixed, SETS))
+}
+
+/// The connection's number, which is the upper half of its token, with its upper bits mixed.
+/// Numbers are the server's, and workers and volumes take connections in turn: the numbers that one
+/// worker counts have a stride. A product alone would map some strides to few places, hence the
+/// shifts before it.
+const fn mixed(holder: u64) -> u64 {
+    let number = holder >> 32;
+    (number ^ number >> 5 ^ number >> 10).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The upper bits of a mixed number, for so many places: a power of two.
+fn upper(mixed: u64, places: u64) -> usize {
+    usize::try_from(mixed >> (u64::BITS - places.ilog2())).unwrap_or(0)
 }
 
 /// The majority vote of Boyer and Moore on the file of READs and WRITEs: one candidate, which gains
@@ -198,7 +213,8 @@ impl FileVote {
     fn vote(&self, FileMark(file): FileMark, stretch: u64) {
         let file = file.get();
         let last = get(&self.stretch);
-        if last != stretch {
+        // A request that another clock reading places earlier belongs to the stretch under way.
+        if stretch > last {
             let before = if last + 1 == stretch { self.now.read() } else { FileShare::default() };
             self.before.set(before);
             self.now.set(FileShare::default());
@@ -260,17 +276,35 @@ mod tests {
         assert!(uses.many.get().is_none(), "few connections take no further memory");
     }
 
-    #[test]
-    fn as_many_as_there_are_places_are_counted_one_by_one_and_the_rest_together() {
+    /// Counts an operation of 3 bytes twice for each connection of a worker that gets each
+    /// `stride`th of all; gives the number of connections that are told apart.
+    fn told_apart(stride: u64, connections: u64) -> u64 {
         let uses = Uses::default();
-        let serials = 0..FEW as u64 + MANY as u64 + 30;
-        for serial in serials.clone().chain(serials.clone()) {
+        let serials = (0..connections).map(|turn| 1 + turn * stride);
+        for serial in serials.clone().chain(serials) {
             uses.count(token(serial), 1, 3, Mono(1));
         }
         let counted = counted(&uses);
-        assert_eq!(counted.len(), FEW + MANY);
         assert!(counted.values().all(|counts| *counts == (2, 6)), "nothing is counted twice");
-        assert_eq!((get(&uses.others.operations), get(&uses.others.bytes)), (60, 180));
+        let apart = counted.len() as u64;
+        let others = 2 * (connections - apart);
+        assert_eq!((get(&uses.others.operations), get(&uses.others.bytes)), (others, 3 * others));
+        apart
+    }
+
+    #[test]
+    fn the_connections_of_each_worker_are_told_apart_whatever_its_turns() {
+        const PLACES: u64 = (FEW + MANY) as u64;
+        for stride in 1..=32 {
+            assert_eq!(told_apart(stride, FEW as u64), FEW as u64, "{stride}");
+            // Of half as many as there are places, nearly all; of as many, three quarters.
+            let half = told_apart(stride, PLACES / 2);
+            assert!(half >= PLACES / 2 * 9 / 10, "{half} at stride {stride}");
+            let full = told_apart(stride, PLACES);
+            assert!(full >= PLACES * 3 / 4, "{full} at stride {stride}");
+            let more = told_apart(stride, PLACES * 4);
+            assert!((full..=PLACES).contains(&more), "{more} at stride {stride}");
+        }
     }
 
     #[test]
@@ -303,6 +337,15 @@ mod tests {
         assert_eq!(uses.file(Mono(STRETCH)).of, 101, "the stretch before counts too");
         assert_eq!(uses.file(Mono(2 * STRETCH)), FileShare { file: b.0.get(), at_least: 1, of: 1 });
         assert_eq!(uses.file(Mono(3 * STRETCH)), FileShare::default());
+    }
+
+    #[test]
+    fn a_request_of_an_earlier_moment_changes_no_stretch() {
+        let (uses, file) = (Uses::default(), mark(b"a"));
+        uses.vote(file, Mono(2 * STRETCH));
+        uses.vote(file, Mono(2 * STRETCH - 1));
+        let expected = FileShare { file: file.0.get(), at_least: 2, of: 2 };
+        assert_eq!(uses.file(Mono(2 * STRETCH)), expected);
     }
 
     fn mark(key: &[u8]) -> FileMark {

@@ -541,6 +541,21 @@ impl Pool {
         }
     }
 
+    /// Whether the service level allows a volume the rate that is `asked` for it. Not a rule for a
+    /// rate that a volume already has: after the volume ceiling was lowered, the volume keeps its
+    /// assigned rate, and its limit is the ceiling.
+    ///
+    /// # Errors
+    /// `LevelCeiling`.
+    pub fn check_ceiling(&self, asked: Demand) -> Result<(), Infeasible> {
+        match (self.model.volume_ceiling().rate, asked.rate) {
+            (Some(most), Some(asked)) if asked > most => {
+                Err(Infeasible::LevelCeiling { asked, most })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether `asked` fits beside the `others` (the volumes of the pool without the one that is
     /// created or changed).
     ///
@@ -553,11 +568,6 @@ impl Pool {
     ) -> Result<(), Infeasible> {
         let others = self.totals(others);
         self.check_usable(asked)?;
-        if let Some(most) = self.model.volume_ceiling().rate
-            && let Some(rate) = asked.rate.filter(|rate| *rate > most)
-        {
-            return Err(Infeasible::LevelCeiling { asked: rate, most });
-        }
         let quotas = others.quotas + u128::from(asked.quota_bytes);
         if quotas > self.size_bytes.into() {
             return Err(Infeasible::Quota {

@@ -11,8 +11,8 @@
 //! |---|---|---|
 //! | metadata-heavy | at least [`METADATA_PERCENT`] % of the operations are no READ, WRITE, COMMIT or FLUSH | from one such operation for each transfer on, the time per file counts and not the rate of data; a small file over NFS or SMB takes three of them, a large one less than one in a hundred |
 //! | one connection | one connection has at least [`ONE_CONNECTION_PERCENT`] % of the operations | one worker thread and one TCP stream serve a connection; what the others have, at most a tenth, changes the rate by less than that |
-//! | one file | at least [`ONE_FILE_PERCENT`] % of READs and WRITEs are for one file, as a lower bound | file systems take the writes of a file one after another, so a share of 80 % bounds the gain of more clients to a quarter |
-//! | small requests | READs and WRITEs move less on average than the size at which both limits of the contract are reached together; without a limit of IOPS, at most [`SMALL_REQUEST_BYTES`] | below it operations and not bytes are what the limits, or the processor, count; 16 KiB is the size up to which Azure Files publishes no gain of more connections |
+//! | one file | at least [`ONE_FILE_PERCENT`] % of READs and WRITEs are certainly for one file | file systems take the writes of a file one after another, so a share of 80 % bounds the gain of more clients to a quarter; of a share p that is mixed with requests for other files, the majority vote certifies 2 p − 1, which are 60 % of 80 % |
+//! | small requests | READs and WRITEs move less on average than the size at which both limits of the contract are reached together (of bursts, the base); without a limit of IOPS, at most [`SMALL_REQUEST_BYTES`] | below it operations and not bytes are what the limits, or the processor, count; 16 KiB is the size up to which Azure Files publishes no gain of more connections |
 //!
 //! A load can have several kinds. One that is metadata-heavy is not named by its few transfers: it
 //! has neither of the last two kinds.
@@ -24,6 +24,7 @@ use core::ops::Add;
 
 use crate::limits::Limits;
 use crate::meters::Cost;
+use crate::rate::Iops;
 
 /// Operations per second from which on a load has a kind.
 pub const OPERATIONS_MIN: u64 = 10;
@@ -34,8 +35,8 @@ pub const METADATA_PERCENT: u64 = 50;
 /// Percentage of operations on one connection.
 pub const ONE_CONNECTION_PERCENT: u64 = 90;
 
-/// Percentage of READs and WRITEs of one file.
-pub const ONE_FILE_PERCENT: u64 = 80;
+/// Percentage of READs and WRITEs that are certainly for one file.
+pub const ONE_FILE_PERCENT: u64 = 60;
 
 /// Mean size in bytes up to which READs and WRITEs are small, without a limit of IOPS.
 pub const SMALL_REQUEST_BYTES: u64 = 16 << 10;
@@ -150,10 +151,13 @@ impl LoadFacts {
     }
 }
 
-/// The mean size in bytes below which READs and WRITEs are small, under these limits.
+/// The mean size in bytes below which READs and WRITEs are small, under these limits. Where there
+/// are bursts, the base is what a volume has for good, and not the burst.
 #[must_use]
 pub fn small_below(limits: &Limits) -> u64 {
-    let together = limits.iops.and_then(|iops| limits.rate.0.checked_div(iops.0));
+    let base = |iops: Iops| limits.burst.map_or(iops, |burst| iops.min(burst.base));
+    let iops = limits.iops.map(base);
+    let together = iops.and_then(|iops| limits.rate.0.checked_div(iops.0));
     together.unwrap_or(SMALL_REQUEST_BYTES + 1)
 }
 
@@ -164,7 +168,9 @@ fn is_share(part: u64, of: u64, percent: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::{BytesPerSecond, Iops};
+    use crate::burst;
+    use crate::limits::Ceiling;
+    use crate::rate::BytesPerSecond;
     use proptest::prelude::*;
 
     const MIB: u64 = 1 << 20;
@@ -213,13 +219,28 @@ mod tests {
     }
 
     #[test]
-    fn four_fifths_of_the_transfers_for_one_file_are_one_file() {
+    fn three_fifths_of_the_transfers_certainly_for_one_file_are_one_file() {
         let load = |at_least| {
             let file = FileShare { file: 7, at_least, of: 10_000 };
             LoadFacts { file, ..balanced() }
         };
-        assert_eq!(load(7_999).kinds(&unlimited()), []);
-        assert_eq!(load(8_000).kinds(&unlimited()), [LoadKind::OneFile]);
+        assert_eq!(load(5_999).kinds(&unlimited()), []);
+        assert_eq!(load(6_000).kinds(&unlimited()), [LoadKind::OneFile]);
+    }
+
+    #[test]
+    fn four_fifths_of_the_transfers_for_one_file_among_others_are_one_file() {
+        // Of each 100 READs, so many are for file 1, spread evenly among other files.
+        let vote = |percent: u64| {
+            (0..10_000).fold(FileShare::default(), |sum, turn| {
+                let before = turn * percent / 100;
+                let file = if (turn + 1) * percent / 100 > before { 1 } else { turn + 2 };
+                sum + FileShare { file, at_least: 1, of: 1 }
+            })
+        };
+        let kinds = |percent| LoadFacts { file: vote(percent), ..balanced() }.kinds(&unlimited());
+        assert_eq!(kinds(80), [LoadKind::OneFile]);
+        assert_eq!(kinds(78), []);
     }
 
     #[test]
@@ -230,9 +251,13 @@ mod tests {
         };
         assert_eq!(load(16 << 10).kinds(&unlimited()), [LoadKind::SmallRequests]);
         assert_eq!(load((16 << 10) + 1).kinds(&unlimited()), []);
-        // 1,024 GiB of provisioned v1: 203 MiB/s and 4,024 IOPS.
-        let limits = Limits { iops: Some(Iops(4_024)), ..Limits::of(BytesPerSecond(203 * MIB)) };
-        assert_eq!(small_below(&limits), 52_897);
+        let counted = Limits { iops: Some(Iops(4_024)), ..Limits::of(BytesPerSecond(203 * MIB)) };
+        assert_eq!(small_below(&counted), 52_897);
+        // 203 MiB/s, 4,024 IOPS for good, and 10,000 in bursts.
+        let limits = burst::v1(1_024 << 30);
+        assert_eq!(small_below(&limits), 52_897, "by the base");
+        let capped = limits.under(Ceiling { rate: None, iops: Some(Iops(2_012)) });
+        assert_eq!(small_below(&capped), 105_795, "by the ceiling of the volume");
         assert_eq!(load(52_896).kinds(&limits), [LoadKind::SmallRequests]);
         assert_eq!(load(52_897).kinds(&limits), []);
     }

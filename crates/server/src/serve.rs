@@ -217,7 +217,7 @@ impl Server {
     ) -> Result<(), ServeError> {
         let catalog = Arc::clone(&self.catalog);
         let listens = Listens { nfs: self.addresses.clone(), smb: self.smb_addresses.clone() };
-        let state = ControlState::open(catalog, self.plane(), listens, config.namespace_durability);
+        let state = ControlState::open(catalog, self.plane(), listens, config);
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }

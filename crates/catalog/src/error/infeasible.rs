@@ -104,8 +104,8 @@ fn with(remedy: Remedy) -> String {
 
 fn beyond_ceiling(asked: BytesPerSecond, most: BytesPerSecond) -> String {
     format!(
-        "the service level limits each volume to {}: {} requested; use another level, or change this one (`weir level set --volume-ceiling`)",
-        Rate(most.0),
-        Rate(asked.0)
+        "{} exceeds the volume ceiling of the service level: request at most {}, use another level, or raise the ceiling (`weir level set --volume-ceiling`)",
+        Rate(asked.0),
+        Rate(most.0).at_most()
     )
 }

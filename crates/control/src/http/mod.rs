@@ -91,8 +91,8 @@ pub struct Listens {
 }
 
 impl ControlState {
-    /// The control plane over `catalog` and `plane`, which serves clients on `listens`;
-    /// `durability` is what is configured.
+    /// The control plane over `catalog` and `plane`, which serves clients on `listens`, of a server
+    /// that is configured by `config`.
     ///
     /// # Errors
     /// If the tokens can't be read or made, or the audit log can't be read or written.
@@ -100,11 +100,12 @@ impl ControlState {
         catalog: Arc<Catalog>,
         plane: Arc<dyn Plane>,
         listens: Listens,
-        durability: NamespaceDurability,
+        config: &ServerConfig,
     ) -> io::Result<Self> {
         let tokens = catalog.tokens().map_err(io::Error::other)?;
         let audit = Audit::open(Arc::clone(&catalog))?;
-        let watch = Arc::new(Watch::new(Recorder::open(catalog.directory())));
+        let watch =
+            Arc::new(Watch::new(Recorder::open(catalog.directory()), config.metadata_cache));
         let secret = catalog.report_secret().inspect_err(|error| {
             tracing::warn!(%error, "reports can't be signed");
         });
@@ -122,7 +123,7 @@ impl ControlState {
             tokens,
             audit,
             operations,
-            durability,
+            durability: config.namespace_durability,
             tls,
         })))
     }

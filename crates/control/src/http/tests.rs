@@ -190,8 +190,7 @@ impl Running {
         let nfs = vec!["127.0.0.1:2049".parse().unwrap()];
         let listens = Listens { nfs, smb: vec!["127.0.0.1:445".parse().unwrap()] };
         let served = Arc::clone(&plane) as Arc<dyn Plane>;
-        let durability = config.namespace_durability;
-        let state = ControlState::open(catalog, served, listens, durability).unwrap();
+        let state = ControlState::open(catalog, served, listens, &config).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
         let server = tokio::spawn(async move { serve(&config, api, state, until).await });

@@ -71,7 +71,7 @@ pub(super) async fn load(
 ) -> Result<Json<Load>, Failure> {
     let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
     let volume = find(&snapshot, &name)?;
-    Ok(Json(state.0.watch.load(plane, volume).unwrap_or_default()))
+    Ok(Json(state.0.watch.load(plane, volume)))
 }
 
 pub(super) async fn activity(State(state): State<ControlState>) -> Json<Activity> {

@@ -1,9 +1,9 @@
 //! The load of a volume in sentences: what comes, of what kind it is, and what would help. The
 //! rules of kinds are in [`weir_qos::load`].
 
+use super::words::Subject;
 use std::fmt::Write as _;
 use weir_api::{Load, LoadKind, OperationRate};
-use weir_catalog::Volume;
 
 /// Operations that a sentence names; the rest is summed up.
 const NAMED_MAX: usize = 5;
@@ -31,20 +31,16 @@ fn summary(load: &Load) -> String {
         named.push(format!("{} others", percent(rest)));
     }
     let mut text = format!(
-        "In the last {:.0} s: {:.0} operations/s on {} of {}: {}.",
+        "In the last {:.0} s: {:.0} operations/s on {} of {}, {:.1} of them in the server at a time: {}.",
         load.seconds,
         load.operations_per_second,
         count(load.connections_total, "connection"),
         count(load.clients_total, "client"),
+        load.in_flight,
         named.join(", "),
     );
     if let Some(mean) = load.mean_request_bytes {
-        let _infallible = write!(
-            text,
-            " A READ or WRITE moves {} on average; {:.1} of them are in the server at a time.",
-            size(mean),
-            load.in_flight,
-        );
+        let _infallible = write!(text, " A READ or WRITE moves {} on average.", size(mean));
     }
     text
 }
@@ -81,7 +77,8 @@ fn finding(load: &Load, kind: LoadKind) -> String {
 }
 
 /// The advice for a load, of which `contract` is the limit or not.
-pub(super) fn advice(load: &Load, volume: &Volume, contract: bool) -> Vec<String> {
+pub(super) fn advice(load: &Load, subject: &Subject<'_>, contract: bool) -> Vec<String> {
+    let volume = subject.volume;
     let helps = |kind: &&LoadKind| match kind {
         // Neither changes what the contract yields.
         LoadKind::OneConnection | LoadKind::OneFile => !contract,
@@ -89,10 +86,11 @@ pub(super) fn advice(load: &Load, volume: &Volume, contract: bool) -> Vec<String
         LoadKind::SmallRequests => !contract || volume.limits.iops.is_some(),
     };
     let helpful = load.kinds.iter().filter(helps);
-    helpful.map(|kind| remedy(load, volume, *kind)).collect()
+    helpful.map(|kind| remedy(load, subject, *kind)).collect()
 }
 
-fn remedy(load: &Load, volume: &Volume, kind: LoadKind) -> String {
+fn remedy(load: &Load, subject: &Subject<'_>, kind: LoadKind) -> String {
+    let volume = subject.volume;
     let protocols = &volume.protocols;
     let name = &volume.name;
     match kind {
@@ -101,7 +99,7 @@ fn remedy(load: &Load, volume: &Volume, kind: LoadKind) -> String {
             if protocols.nfs() {
                 text += " Over NFS, clients ask less often with a longer attribute cache (mount option `actimeo`).";
             }
-            if volume.terms.metadata_cache == Some(false) {
+            if !subject.metadata_cache {
                 let _infallible = write!(
                     text,
                     " The metadata cache of the volume is off: `weir volume set {name} --metadata-cache on`."

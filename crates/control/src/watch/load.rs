@@ -17,6 +17,8 @@ use weir_qos::{Cost, LoadFacts, LoadKind};
 const LOOKS: u64 = 5;
 /// Marks that are kept: the oldest is 10 to 15 s old.
 const MARKS: usize = 3;
+/// The shortest period that has rates and kinds: the requests of the first moments say nothing.
+const SECONDS_MIN: f64 = 5.0;
 /// A second, in nanoseconds.
 const SECOND: f64 = 1e9;
 
@@ -51,11 +53,7 @@ impl Watched {
     pub(super) fn load(&self, plane: &dyn Plane, volume: &Volume) -> Option<Load> {
         let before = self.marks.0.front()?;
         let now = plane.volume_uses(volume.id)?;
-        let course = self.recent(10);
-        let busy = [course.wait_nanos, course.store_nanos, course.network_nanos];
-        let busy = busy.into_iter().fold(course.processing_nanos, u64::saturating_add);
-        let in_flight = part(busy, course.nanos);
-        Some(load(before, &now, volume, in_flight))
+        Some(load(before, &now, volume))
     }
 }
 
@@ -89,7 +87,7 @@ impl Counted {
                 ..*one
             }
         });
-        let connections: Vec<_> = connections.collect();
+        let connections: Vec<_> = connections.filter(|one| one.operations > 0).collect();
         let sum = |of: fn(OpClass) -> bool| {
             let of = operations.iter().filter(|one| of(one.class));
             of.map(|one| one.answered).sum()
@@ -109,9 +107,23 @@ impl Counted {
     }
 }
 
-/// The load of a volume between two moments, with so many requests in flight.
-fn load(before: &VolumeUses, now: &VolumeUses, volume: &Volume, in_flight: f64) -> Load {
+/// The load of a volume without requests.
+pub(super) fn nothing(volume: &Volume) -> Load {
+    Load { small_below_bytes: small_below(&volume.limits), ..Load::default() }
+}
+
+/// Is the period too short for rates?
+pub(super) fn is_young(load: &Load) -> bool {
+    load.seconds < SECONDS_MIN
+}
+
+/// The load of a volume between two moments.
+fn load(before: &VolumeUses, now: &VolumeUses, volume: &Volume) -> Load {
     let Counted { mut operations, connections, facts } = Counted::between(before, now);
+    let young = Load { seconds: part(facts.nanos, 1_000_000_000), ..nothing(volume) };
+    if is_young(&young) {
+        return young;
+    }
     operations.sort_by_key(|one| std::cmp::Reverse(one.answered));
     let rate = |count: u64| part(count, facts.nanos) * SECOND;
     let operations = operations.iter().map(|one| OperationRate {
@@ -130,19 +142,18 @@ fn load(before: &VolumeUses, now: &VolumeUses, volume: &Volume, in_flight: f64) 
     });
     let all = facts.operations();
     Load {
-        seconds: part(facts.nanos, 1_000_000_000),
         kinds: facts.kinds(&volume.limits).into_iter().map(word).collect(),
         operations_per_second: rate(all),
         metadata_share: part(facts.metadata, all),
         mean_request_bytes: facts.mean_bytes(),
-        small_below_bytes: small_below(&volume.limits),
-        in_flight,
+        in_flight: part(grown(now.latency_nanos, before.latency_nanos), facts.nanos),
         busiest_connection_share: part(facts.busiest_connection, all).min(1.0),
         one_file_share: part(facts.file.at_least, facts.file.of),
         operations: operations.collect(),
         clients_total: clients.len() as u64,
         connections_total: connections.len() as u64,
         clients: listed.collect(),
+        ..young
     }
 }
 

@@ -43,6 +43,8 @@ const SECOND: u64 = 1_000_000_000;
 /// The watch's memory of all volumes.
 pub(crate) struct Watch {
     board: Mutex<Board>,
+    /// Whether names and attributes are cached in memory, of volumes that do not say.
+    metadata_cache: bool,
     pub(crate) recorder: Arc<Recorder>,
 }
 
@@ -71,9 +73,10 @@ pub(crate) fn time_of_day() -> u64 {
 }
 
 impl Watch {
-    /// Nothing known yet; the history goes to `recorder`.
-    pub(crate) fn new(recorder: Recorder) -> Self {
-        Self { board: Mutex::default(), recorder: Arc::new(recorder) }
+    /// Nothing known yet; the history goes to `recorder`. `metadata_cache` is what is configured
+    /// for volumes without a setting of their own.
+    pub(crate) fn new(recorder: Recorder, metadata_cache: bool) -> Self {
+        Self { board: Mutex::default(), metadata_cache, recorder: Arc::new(recorder) }
     }
 
     /// Reads all counters, `now` in seconds since 1970. Once a minute, gives what is for the
@@ -143,9 +146,14 @@ impl Watch {
         Activity { at: board.at, served: snapshot.volumes().count() as u64, volumes }
     }
 
-    /// The load of `volume` in the last seconds; nothing if there were no requests in the last
-    /// minute.
-    pub(crate) fn load(&self, plane: &dyn Plane, volume: &Volume) -> Option<Load> {
+    /// The load of `volume` in the last seconds; one without requests if there were none in the
+    /// last minute.
+    pub(crate) fn load(&self, plane: &dyn Plane, volume: &Volume) -> Load {
+        self.recent_load(plane, volume).unwrap_or_else(|| load::nothing(volume))
+    }
+
+    /// The same; `None` if there were no requests in the last minute.
+    pub(crate) fn recent_load(&self, plane: &dyn Plane, volume: &Volume) -> Option<Load> {
         lock(&self.board).volumes.get(&volume.id)?.load(plane, volume)
     }
 
@@ -159,11 +167,16 @@ impl Watch {
             minute,
             hour,
             waiting: plane.volume_live(volume.id).map_or(0, |live| live.waiting),
-            load: self.load(plane, volume),
+            load: self.recent_load(plane, volume),
             findings: Vec::new(),
             advice: Vec::new(),
         };
-        words::explain(&mut why, volume);
+        let subject = words::Subject {
+            volume,
+            pool: snapshot.pool(volume.pool).map(AsRef::as_ref),
+            metadata_cache: volume.terms.metadata_cache.unwrap_or(self.metadata_cache),
+        };
+        words::explain(&mut why, &subject);
         why
     }
 

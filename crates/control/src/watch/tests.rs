@@ -4,7 +4,9 @@ use crate::plane::{
     ClientState, Lock, OperationCount, PlaneError, SmbOpen, SmbSession, Step, Top, TopChange,
     Totals, VolumeConnection, VolumeHistograms, VolumeLive, VolumeReading, VolumeUses,
 };
-use weir_catalog::{Catalog, Mode, NewPool, NewVolume, Protocols};
+use weir_catalog::{
+    Catalog, LevelChange, Mode, NewLevel, NewPool, NewVolume, PoolChange, Protocols, Terms,
+};
 use weir_core::{FsResult, Mono, OpClass};
 use weir_qos::verdict::Reading;
 use weir_qos::{BytesPerSecond, Cost, FileShare, Limits};
@@ -113,7 +115,7 @@ impl World {
             let volume = NewVolume { name, pool, quota_bytes: 1 << 40, ..NewVolume::default() };
             catalog.create_volume(&volume, Mode::Commit).unwrap();
         }
-        let watch = Watch::new(Recorder::open(directory.path()));
+        let watch = Watch::new(Recorder::open(directory.path()), true);
         let snapshot = catalog.snapshot();
         Self { plane: Driven::default(), watch, now: START, directory, snapshot }
     }
@@ -128,7 +130,7 @@ impl World {
         assert!(self.watch.recorder.write(rows, self.now).is_empty());
         let (now, directory, snapshot) = (self.now, self.directory, self.snapshot);
         drop(self.watch);
-        let watch = Watch::new(Recorder::open(directory.path()));
+        let watch = Watch::new(Recorder::open(directory.path()), true);
         Self { plane: Driven::default(), watch, now, directory, snapshot }
     }
 
@@ -270,6 +272,7 @@ struct Made {
     first_percent: u64,
     bytes: u64,
     file_percent: u64,
+    in_flight: u64,
 }
 
 impl Made {
@@ -279,6 +282,7 @@ impl Made {
         first_percent: 25,
         bytes: 1 << 20,
         file_percent: 1,
+        in_flight: 1,
     };
 }
 
@@ -296,6 +300,7 @@ impl World {
                 let uses = uses.entry(id).or_default();
                 uses.at = Mono(uses.at.0 + SECOND);
                 uses.bytes += data * made.bytes;
+                uses.latency_nanos += made.in_flight * SECOND;
                 for (operation, class, count) in each {
                     let known = uses.operations.iter_mut().find(|one| one.operation == operation);
                     match known {
@@ -329,7 +334,7 @@ impl World {
     }
 
     fn kinds(&self) -> Vec<&'static str> {
-        let load = self.watch.load(&self.plane, self.home()).unwrap();
+        let load = self.watch.load(&self.plane, self.home());
         load.kinds.into_iter().map(weir_api::LoadKind::word).collect()
     }
 }
@@ -379,7 +384,12 @@ fn five_made_loads_are_named_rightly() {
         }
         // A finding for each kind, beside the headline, the latency, the hour and the summary.
         assert_eq!(why.findings.len(), 4 + 1 + kinds.len(), "{text}");
-        assert!(text.contains("on 4 connections of 2 clients"), "{text}");
+        let connections = if made.first_percent == 100 {
+            "on 1 connection of 1 client"
+        } else {
+            "on 2 connections of 1 client"
+        };
+        assert!(text.contains(connections), "those without requests do not count: {text}");
         // Later the load is another one, and the old one is forgotten.
         world.load(20, &Made::BALANCED);
         assert!(world.kinds().is_empty(), "{kinds:?}");
@@ -390,22 +400,97 @@ fn five_made_loads_are_named_rightly() {
 fn a_load_is_told_by_name_and_by_client() {
     let mut world = World::new();
     let operations = &[("WRITE", OpClass::Write, 300), ("COMMIT", OpClass::Commit, 100)];
-    world.load(30, &Made { operations, first_percent: 30, bytes: 1000, file_percent: 0 });
-    let load = world.watch.load(&world.plane, world.home()).unwrap();
+    let made = Made { first_percent: 30, bytes: 1000, file_percent: 0, ..Made::BALANCED };
+    world.load(30, &Made { operations, in_flight: 7, ..made });
+    let load = world.watch.load(&world.plane, world.home());
     assert!((10.0..=15.0).contains(&load.seconds), "{load:?}");
     let rates: Vec<_> =
         load.operations.iter().map(|one| (one.operation.as_str(), one.per_second)).collect();
     assert_eq!(rates, [("WRITE", 300.0), ("COMMIT", 100.0)]);
-    assert_eq!((load.clients_total, load.connections_total, load.metadata_share), (2, 4, 0.0));
+    assert_eq!((load.clients_total, load.connections_total, load.metadata_share), (1, 2, 0.0));
+    assert_eq!(load.in_flight, 7.0);
     let client = &load.clients[0];
     assert_eq!((client.address.as_str(), client.protocol.as_str()), ("10.0.0.1", "nfs"));
     assert_eq!((client.connections, client.bytes_per_second), (2, 300_000));
-    assert_eq!(load.clients[1].operations_per_second, 0.0);
     let activity = world.watch.activity(&world.snapshot, &world.plane);
     let home = &activity.volumes[0];
-    assert_eq!((home.clients, home.connections, home.operations_per_second), (2, 4, 400.0));
+    assert_eq!((home.clients, home.connections, home.operations_per_second), (1, 2, 400.0));
     assert_eq!(home.kinds, load.kinds);
-    assert!(world.watch.load(&world.plane, world.snapshot.volume_named("idle").unwrap()).is_none());
+    let idle = world.watch.load(&world.plane, world.snapshot.volume_named("idle").unwrap());
+    assert_eq!((idle.seconds, idle.small_below_bytes), (0.0, (16 << 10) + 1));
+}
+
+#[test]
+fn requests_in_flight_are_those_of_all_operations() {
+    let operations = &[("GETATTR", OpClass::Metadata, 5000)];
+    let one_connection = Made { operations, first_percent: 100, ..Made::BALANCED };
+    for (in_flight, said) in [(64, "nconnect=4"), (1, "waits for one request")] {
+        let mut world = World::new();
+        world.load(30, &Made { in_flight, ..one_connection });
+        let why = world.watch.why(&world.snapshot, &world.plane, world.home());
+        assert!(why.advice.iter().any(|text| text.contains(said)), "{said}: {:?}", why.advice);
+        let counted = format!("{in_flight}.0 of them in the server");
+        assert!(why.findings.iter().any(|text| text.contains(&counted)), "{:?}", why.findings);
+    }
+}
+
+#[test]
+fn the_first_moments_of_a_load_have_no_rates_and_no_kinds() {
+    let mut world = World::new();
+    let operations = &[("GETATTR", OpClass::Metadata, 1000)];
+    let made = Made { operations, ..Made::BALANCED };
+    // The first second makes the volume active, and its counts are those that later ones grow from.
+    for seconds in 0..5 {
+        world.load(1, &made);
+        let load = world.watch.load(&world.plane, world.home());
+        assert_eq!((load.seconds, load.operations_per_second), (f64::from(seconds), 0.0));
+        assert!(load.kinds.is_empty() && load.operations.is_empty(), "{load:?}");
+        let why = world.watch.why(&world.snapshot, &world.plane, world.home());
+        assert_eq!(why.advice, Vec::<String>::new(), "nothing is known yet");
+    }
+    world.load(1, &made);
+    let load = world.watch.load(&world.plane, world.home());
+    assert_eq!((load.seconds, load.operations_per_second), (5.0, 1000.0));
+    assert_eq!(world.kinds(), ["metadata-heavy"]);
+}
+
+#[test]
+fn advice_knows_whether_the_metadata_cache_is_off_by_configuration() {
+    let mut world = World::new();
+    let operations = &[("GETATTR", OpClass::Metadata, 1000)];
+    world.load(12, &Made { operations, ..Made::BALANCED });
+    let home = world.home().clone();
+    let mut is_told_off = |configured, own| {
+        world.watch.metadata_cache = configured;
+        let volume = Volume { terms: Terms { metadata_cache: own, ..home.terms }, ..home.clone() };
+        let why = world.watch.why(&world.snapshot, &world.plane, &volume);
+        why.advice.iter().any(|text| text.contains("weir volume set home --metadata-cache on"))
+    };
+    assert!(is_told_off(false, None) && is_told_off(true, Some(false)));
+    assert!(!is_told_off(true, None) && !is_told_off(false, Some(true)));
+}
+
+#[test]
+fn a_volume_at_the_ceiling_of_its_level_is_advised_to_raise_that() {
+    let mut world = World::new();
+    world.pass(60, LIMIT);
+    let catalog = Catalog::open(world.directory.path()).unwrap();
+    let ceiling = Some(BytesPerSecond(LIMIT));
+    let level = NewLevel { rate_per_tib: BytesPerSecond(2 * LIMIT), volume_ceiling: ceiling };
+    catalog.create_level("capped", level, Mode::Commit).unwrap();
+    let change = PoolChange { level: Some("capped".to_owned()), ..PoolChange::default() };
+    catalog.change_pool("pool", &change, Mode::Commit).unwrap();
+    let advice = |snapshot: &Snapshot| {
+        let home = snapshot.volume_named("home").unwrap();
+        world.watch.why(snapshot, &world.plane, home).advice[0].clone()
+    };
+    let text = advice(&catalog.snapshot());
+    assert!(text.contains("weir level set capped --volume-ceiling"), "{text}");
+    assert!(text.contains("weir pool set pool --level") && !text.contains("resize"), "{text}");
+    // Below the ceiling, the quota decides again.
+    let higher = LevelChange { volume_ceiling: Some(None), ..LevelChange::default() };
+    catalog.change_level("capped", higher, Mode::Commit).unwrap();
+    assert!(advice(&catalog.snapshot()).contains("weir volume resize home"));
 }
 
 #[test]
@@ -420,7 +505,7 @@ fn a_volume_with_metadata_operations_alone_is_active() {
     assert!(world.report(3600).periods.is_empty(), "no contract is judged by them");
     world.pass(130, 0);
     assert!(world.watch.activity(&world.snapshot, &world.plane).volumes.is_empty());
-    assert!(world.watch.load(&world.plane, world.home()).is_none(), "its counts are dropped");
+    assert_eq!(world.watch.load(&world.plane, world.home()).seconds, 0.0, "its counts are dropped");
 }
 
 #[test]

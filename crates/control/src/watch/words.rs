@@ -1,9 +1,9 @@
 //! The findings, in the words of the API: windows, sentences, advice. No decisions.
 
-use super::kinds;
 use super::volume::Period;
+use super::{kinds, load};
 use weir_api::{Load, Split, Why, Window};
-use weir_catalog::{Protocols, Volume};
+use weir_catalog::{Pool, Protocols, Volume};
 use weir_core::units::Rate;
 use weir_qos::verdict::{
     Cause, Course, Judgement, REFERENCE_NANOS, REFERENCE_SPEED, Reason, Tally, Verdict,
@@ -143,8 +143,18 @@ fn where_time_went(course: &Course, cause: Cause) -> String {
     format!("after admission they spent {:.0} % of their time {place}", part(nanos, behind) * 100.0)
 }
 
-/// Adds the findings about `volume`, and the advice, to `why`.
-pub(super) fn explain(why: &mut Why, volume: &Volume) {
+/// A volume, with the settings beside it on which advice depends.
+pub(super) struct Subject<'a> {
+    /// The volume.
+    pub(super) volume: &'a Volume,
+    /// Its pool.
+    pub(super) pool: Option<&'a Pool>,
+    /// Whether names and attributes are cached in memory.
+    pub(super) metadata_cache: bool,
+}
+
+/// Adds the findings about a volume, and the advice, to `why`.
+pub(super) fn explain(why: &mut Why, subject: &Subject<'_>) {
     let window = &why.window;
     let mut findings = vec![headline(window, why.load.as_ref())];
     findings.extend(mean_time(&window.split));
@@ -161,9 +171,9 @@ pub(super) fn explain(why: &mut Why, volume: &Volume) {
             hour.kept, hour.not_demanded, hour.broken
         ));
     }
-    why.advice = advice(why, volume.protocols);
+    why.advice = advice(why, subject);
     if let Some(load) = &why.load {
-        why.advice.extend(kinds::advice(load, volume, is_limited(window)));
+        why.advice.extend(kinds::advice(load, subject, is_limited(window)));
     }
     why.findings = findings;
 }
@@ -176,7 +186,7 @@ fn is_limited(window: &Window) -> bool {
 
 /// Did operations come on names and attributes alone?
 fn is_metadata_alone(split: &Split, load: Option<&Load>) -> bool {
-    let some = load.is_some_and(|load| load.operations_per_second > 0.0);
+    let some = load.is_some_and(|load| load::is_young(load) || load.operations_per_second > 0.0);
     some && split.total_nanos() == 0 && split.requests == 0
 }
 
@@ -234,7 +244,7 @@ fn time(nanos: u64) -> String {
     }
 }
 
-fn advice(why: &Why, protocols: Protocols) -> Vec<String> {
+fn advice(why: &Why, subject: &Subject<'_>) -> Vec<String> {
     let (name, window) = (&why.volume, &why.window);
     let split = &window.split;
     let behind = [
@@ -249,10 +259,7 @@ fn advice(why: &Why, protocols: Protocols) -> Vec<String> {
             "This is an error of the server, or its clock stopped (a suspended machine). If it persists, please report it with the output of `weir volume report --output json`.".to_owned(),
         ],
         (weir_api::Verdict::Kept, _) if is_limited(window) => {
-            let limit = Rate(window.limit_bytes_per_second);
-            vec![format!(
-                "The volume is limited by its contract of {limit}. To get more: increase the quota in an auto pool (`weir volume resize {name}`), the throughput in another pool (`weir volume set {name} --throughput`), or a ceiling (`--max-throughput`, `--max-iops`)."
-            )]
+            vec![more_contract(window, subject)]
         }
         (weir_api::Verdict::NotDemanded, _) if is_metadata_alone(split, why.load.as_ref()) => {
             Vec::new()
@@ -263,7 +270,7 @@ fn advice(why: &Why, protocols: Protocols) -> Vec<String> {
         (weir_api::Verdict::NotDemanded, _) if at_the_gate && window.waited < 0.01 => vec![format!(
             "The volume is limited by the ceilings of its files. To get more: increase them (`weir volume set {name} --max-file-throughput`, `--max-file-iops`), or spread the load over more files."
         )],
-        (weir_api::Verdict::NotDemanded, _) => vec![more_in_flight(protocols)],
+        (weir_api::Verdict::NotDemanded, _) => vec![more_in_flight(subject.volume.protocols)],
         (_, Some(weir_api::Cause::Network)) => vec![
             "Replies wait for the clients to accept them: check the network, and the load of the client machines.".to_owned(),
         ],
@@ -274,6 +281,31 @@ fn advice(why: &Why, protocols: Protocols) -> Vec<String> {
             format!("The disk or the file system of pool {} is slow: check it with `iostat -x 1`, and check what else uses it. `weir top` shows other volumes.", why.pool),
         ],
     }
+}
+
+/// The advice for a volume that its contract limits.
+fn more_contract(window: &Window, subject: &Subject<'_>) -> String {
+    let name = &subject.volume.name;
+    let limit = Rate(window.limit_bytes_per_second);
+    let at_ceiling = |pool: &&Pool| {
+        let ceiling = pool.model.volume_ceiling().rate;
+        ceiling == Some(subject.volume.limits.rate) && is_limited_by_rate(window)
+    };
+    match subject.pool.filter(at_ceiling) {
+        Some(Pool { name: pool, level, .. }) => format!(
+            "The volume is limited by the volume ceiling of the service level {level}, {limit}: more quota or throughput does not help. To get more: raise the ceiling (`weir level set {level} --volume-ceiling`), or use another level (`weir pool set {pool} --level`).",
+            level = level.name,
+        ),
+        None => format!(
+            "The volume is limited by its contract of {limit}. To get more: increase the quota in an auto pool (`weir volume resize {name}`), the throughput in another pool (`weir volume set {name} --throughput`), or a ceiling (`--max-throughput`, `--max-iops`)."
+        ),
+    }
+}
+
+/// Was the limit of the rate nearer than that of the operations?
+fn is_limited_by_rate(window: &Window) -> bool {
+    let rate = part(window.delivered_bytes_per_second, window.limit_bytes_per_second);
+    window.limit_iops.is_none_or(|most| window.delivered_iops / most.max(1) as f64 <= rate)
 }
 
 /// The advice for clients that could send more at the same time, in the terms of their protocols.

@@ -441,9 +441,9 @@ impl Plane for Engine {
             VolumeConnection { connection: token, address, protocol, operations, bytes }
         };
         let connections = open.into_iter().map(connection).collect();
-        let VolumeLive { operations, read_bytes, write_bytes, .. } = stats.sum();
+        let VolumeLive { operations, read_bytes, write_bytes, latency_nanos, .. } = stats.sum();
         let (bytes, file) = (read_bytes + write_bytes, stats.file(now));
-        Some(VolumeUses { at: now, operations, bytes, connections, file })
+        Some(VolumeUses { at: now, operations, bytes, latency_nanos, connections, file })
     }
 
     fn rescan(&self, id: VolumeId) -> Option<bool> {
