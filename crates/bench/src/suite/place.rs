@@ -25,8 +25,8 @@ pub trait Place {
     /// [`BenchError`] if it can't be asked.
     fn room(&mut self, target: &str) -> Result<Option<u64>, BenchError>;
 
-    /// Makes the directory `at` for the suite alone, or finds it empty, or empties it if it is that
-    /// of a killed run of this machine. It holds a mark of this run then.
+    /// Makes the directory `at` for the suite alone, or finds it empty, or empties it if a killed
+    /// run of this machine made it. It holds a mark of this run then.
     ///
     /// # Errors
     /// [`BenchError`] if something else is in it, or if it can't be made.
@@ -137,24 +137,35 @@ impl Top for SmbTop {
     }
 }
 
-/// Makes a directory, or finds it empty, or empties that of a killed run; it is marked as that of
-/// this run then.
+/// Makes a directory, or finds it empty, or takes that of a killed run over; it is marked as that
+/// of this run then.
 fn claim(top: &mut dyn Top, directory: &str) -> Result<Claim, BenchError> {
     let mut claim = Claim { made: top.make(&[directory])?, abandoned: None };
     if !claim.made && !top.names(&[directory])?.is_empty() {
         let names = top.names(&[directory, MARK])?;
         let owner = names.iter().find_map(|name| Owner::parse(name));
         match owner.filter(|owner| owner.has_ended() == Some(true)) {
-            Some(owner) => {
-                top.clear(&[directory], false)?;
-                claim = Claim { made: owner.made, abandoned: Some(owner.process()) };
-            }
+            Some(owner) => claim = take_over(top, directory, &owner)?,
             None => return Err(occupied(directory, !names.is_empty())),
         }
     }
     top.make(&[directory, MARK])?;
     top.make(&[directory, MARK, &Owner::this(claim.made).name()])?;
     Ok(claim)
+}
+
+/// Empties a directory that the killed run `owner` made. One that the run found may hold other
+/// people's files since: nothing in it but the run's mark is removed.
+fn take_over(top: &mut dyn Top, directory: &str, owner: &Owner) -> Result<Claim, BenchError> {
+    if owner.made {
+        top.clear(&[directory], false)?;
+        return Ok(Claim { made: true, abandoned: Some(owner.process()) });
+    }
+    if top.names(&[directory])?.iter().any(|name| name != MARK) {
+        return Err(left(directory, owner));
+    }
+    top.clear(&[directory, MARK], true)?;
+    Ok(Claim { made: false, abandoned: Some(owner.process()) })
 }
 
 /// Everything in a directory of the suite is removed, so it must lie below the target, whatever a
@@ -179,9 +190,21 @@ fn occupied(directory: &str, has_owner: bool) -> BenchError {
     ))
 }
 
+/// The error of a directory that holds files, and that a killed run found.
+fn left(directory: &str, owner: &Owner) -> BenchError {
+    BenchError::Workload(format!(
+        "the directory {directory} on the target holds files and the mark of a killed run (process \
+         {}) that did not make the directory, so the files may be other people's: remove those of \
+         the run and the mark {directory}/{MARK}, use the files with --reuse, or use another \
+         directory with --dir",
+        owner.process()
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn nothing_but_a_directory_below_the_target_is_ever_emptied() {
@@ -219,27 +242,52 @@ mod tests {
         assert!(!root.path().join("bench").exists());
     }
 
+    /// The name of a process of this machine that has ended: none has started at the time 1.
+    fn ended(made: bool) -> String {
+        let own = Owner::this(made).name();
+        let mut parts: Vec<&str> = own.split('.').collect();
+        parts[2] = "1";
+        parts.join(".")
+    }
+
+    /// Leaves the mark of a run in the directory `bench`, with a file beside.
+    fn leave(root: &Path, owner: &str) {
+        std::fs::create_dir_all(root.join("bench").join(MARK).join(owner)).unwrap();
+        std::fs::write(root.join("bench/file"), "x").unwrap();
+    }
+
     #[test]
     fn the_files_of_a_killed_run_are_removed_and_no_others() {
         let root = tempfile::tempdir().unwrap();
         let mut place = TargetPlace::new(Target::Path(root.path().into()));
         let at = location("bench");
-        let leave = |owner: &str| {
-            std::fs::create_dir_all(root.path().join("bench").join(MARK).join(owner)).unwrap();
-            std::fs::write(root.path().join("bench/file"), "x").unwrap();
-        };
-        let own = Owner::this(true).name();
-        let mut parts: Vec<&str> = own.split('.').collect();
-        // No process has started at the time 1.
-        parts[2] = "1";
-        leave(&parts.join("."));
+        leave(root.path(), &ended(true));
         let process = std::process::id();
         assert_eq!(place.claim(&at).unwrap(), Claim { made: true, abandoned: Some(process) });
         assert!(!root.path().join("bench/file").exists());
         place.clear(&at, true).unwrap();
-        parts[4] = "another-machine";
-        leave(&parts.join("."));
+        let elsewhere = ended(true).replace(&Owner::this(true).boot, "another-machine");
+        leave(root.path(), &elsewhere);
         assert!(place.claim(&at).is_err());
         assert!(root.path().join("bench/file").exists());
+    }
+
+    #[test]
+    fn files_in_a_directory_that_a_killed_run_found_are_never_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let mut place = TargetPlace::new(Target::Path(root.path().into()));
+        let (at, file) = (location("bench"), root.path().join("bench/file"));
+        leave(root.path(), &ended(false));
+        let refused = place.claim(&at).unwrap_err().to_string();
+        for way in ["bench/.weir-bench-run", "--reuse", "--dir"] {
+            assert!(refused.contains(way), "{refused}");
+        }
+        assert!(file.exists());
+        // The mark alone is the run's own.
+        std::fs::remove_file(&file).unwrap();
+        let process = std::process::id();
+        assert_eq!(place.claim(&at).unwrap(), Claim { made: false, abandoned: Some(process) });
+        place.clear(&at, false).unwrap();
+        assert!(root.path().join("bench").exists());
     }
 }

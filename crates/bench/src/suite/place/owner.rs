@@ -21,7 +21,7 @@ pub(super) struct Owner {
     /// The process's namespace of process numbers.
     namespace: u64,
     /// The beginning of the number that the machine drew when it started.
-    boot: String,
+    pub(super) boot: String,
 }
 
 impl Owner {
