@@ -1,6 +1,5 @@
 //! A small NFS server over the in-memory store, with a hook that may meddle with every call.
 
-use crate::READ;
 use rustix::net::{SendFlags, send};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -18,6 +17,9 @@ use weir_nfs::rpc::{Call, Credential, Deframer, Step};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{Route, null, refuse, serve};
 use weir_nfs::{PROGRAM_MOUNT, mount};
+
+/// The procedure READ (RFC 1813 §3.3.6).
+const READ: u32 = 6;
 
 /// Meddles with a reply.
 pub(crate) type Alteration = Box<dyn FnOnce(&mut Vec<u8>)>;
