@@ -20,7 +20,8 @@ pub struct ServerInfo {
     pub locks: bool,
     /// Generation of the catalogue; it increases with every change.
     pub generation: u64,
-    /// Memory of the machine, bytes: the most that can be cached. Absent if it is not known.
+    /// Memory of the machine, bytes, or the limit of the server's control group (container) if that
+    /// is lower: the most that can be cached. Absent if it is not known.
     #[serde(default)]
     pub memory_bytes: Option<u64>,
     /// Public key for signed reports, 64 hexadecimal digits.

@@ -11,7 +11,8 @@ pub struct SizingQuery {
     /// Wanted throughput, reads and writes together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// Wanted IOPS.
+    /// Wanted IOPS. Without a throughput, the wanted throughput is that of so many requests of
+    /// `request_bytes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
     /// A quota, to ask for the throughput of this size.
@@ -51,10 +52,14 @@ pub struct SizingQuery {
 pub struct Sizing {
     /// The models and levels, in their order.
     pub choices: Vec<SizeChoice>,
-    /// The requests in flight for the wanted rate, if a latency is known.
+    /// Size of each READ and WRITE.
+    pub request_bytes: u64,
+    /// The requests in flight for the wanted rate, if a latency is known. For a quota, the choices
+    /// have their own.
     #[serde(default)]
     pub concurrency: Option<Concurrency>,
-    /// The TCP window for the wanted rate, if a round trip was given.
+    /// The TCP window for the wanted rate, if a round trip was given. For a quota, the choices have
+    /// their own.
     #[serde(default)]
     pub window: Option<TcpWindow>,
 }
@@ -94,6 +99,12 @@ pub struct SizeChoice {
     /// IOPS without burst credits.
     #[serde(default)]
     pub base_iops: Option<u64>,
+    /// For a quota: the requests in flight for the limits of this choice, if a latency is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+    /// For a quota: the TCP window for the throughput limit, if a round trip was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<TcpWindow>,
     /// Reason why the wanted limits cannot be reached; empty if they can.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unreachable: String,

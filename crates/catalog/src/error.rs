@@ -1,9 +1,11 @@
 //! The closed set of errors of the catalogue. Every refusal names the violated rule and the allowed
 //! values; nothing here knows HTTP or exit codes.
 
+mod ceiling;
 mod identity;
 mod infeasible;
 
+pub use self::ceiling::CeilingOf;
 pub use self::identity::IdentityError;
 
 use self::infeasible::infeasible;
@@ -132,10 +134,10 @@ pub enum CatalogError {
         least: u64,
     },
     /// A ceiling is out of bounds.
-    #[error("{field} cannot be {asked}: the range is {least} to {max}, or none")]
+    #[error("{}", of.out_of_bounds(*asked, *least, *max))]
     CeilingBounds {
-        /// The field at fault.
-        field: &'static str,
+        /// The ceiling.
+        of: CeilingOf,
         /// The value asked for.
         asked: u64,
         /// The least allowed.
@@ -701,7 +703,7 @@ impl CatalogError {
             Self::Size { thing: Thing::Pool, min, max, .. } => (SIZE, Some(*min), Some(*max)),
             Self::Size { min, max, .. } => (QUOTA, Some(*min), Some(*max)),
             Self::LevelRate { max, .. } => (LEVEL_RATE, Some(1), Some(*max)),
-            Self::CeilingBounds { field, least, max, .. } => (*field, Some(*least), Some(*max)),
+            Self::CeilingBounds { of, least, max, .. } => (of.field(), Some(*least), Some(*max)),
             Self::Weight { max, .. } => ("weight", Some(1), Some(*max as u64)),
             Self::LevelTooSlow { least, .. } => (LEVEL_RATE, Some(*least), None),
             Self::QuotaBelowUsed { used, .. } => (QUOTA, Some(*used), None),

@@ -1,7 +1,7 @@
 //! Custom service levels, beside the published ones that every catalogue has.
 
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
-use crate::error::{CatalogError, Result, Thing};
+use crate::error::{CatalogError, CeilingOf, Result, Thing};
 use crate::limits::{LEVEL_RATE_MAX, LEVELS_MAX, RATE_MAX};
 use crate::model::Level;
 use crate::names;
@@ -140,10 +140,10 @@ fn check_figures(
 ) -> Result<contract::Level> {
     let level = contract::Level::new(asked).filter(|_| asked <= LEVEL_RATE_MAX);
     let level = level.ok_or(CatalogError::LevelRate { asked: asked.0, max: LEVEL_RATE_MAX.0 })?;
-    let (field, least, max) = ("volume_ceiling_bytes_per_second", 1, RATE_MAX.0);
+    let (of, least, max) = (CeilingOf::Level, 1, RATE_MAX.0);
     match ceiling {
         Some(asked) if !(least..=max).contains(&asked.0) => {
-            Err(CatalogError::CeilingBounds { field, asked: asked.0, least, max })
+            Err(CatalogError::CeilingBounds { of, asked: asked.0, least, max })
         }
         _ => Ok(level.with_volume_ceiling(ceiling)),
     }

@@ -54,7 +54,7 @@ pub use backup::{BackupInfo, backup_stopped, inspect_backup};
 pub use calibration::{CALIBRATION_POOL, Calibration, Load, Machine, Measured};
 pub use catalog::{Asked, Catalog, Mode, Outcome};
 pub use check::{Report, check};
-pub use error::{Allowed, CatalogError, Fault, IdentityError, Result, Thing};
+pub use error::{Allowed, CatalogError, CeilingOf, Fault, IdentityError, Result, Thing};
 pub use filesystem::Filesystem;
 pub use finding::{Finding, Severity};
 pub use idempotency::IdempotencyKey;

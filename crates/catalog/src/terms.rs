@@ -1,7 +1,7 @@
 //! The terms of a volume: its settings beside its quota and its pool. Each of them is
 //! a field here, with its columns and its bounds; nothing else in the catalogue lists them.
 
-use crate::error::{CatalogError, Result};
+use crate::error::{CatalogError, CeilingOf, Result};
 use crate::limits::{FILE_IOPS_MIN, FILE_RATE_MIN, IOPS_MAX, RATE_MAX};
 use rusqlite::Row;
 use weir_qos::contract::{self, Demand, Model, Qos};
@@ -129,19 +129,18 @@ impl Terms {
 
     /// Checks the terms that do not depend on other volumes, for a pool of this name and model.
     pub(crate) fn check(&self, pool: &str, model: &Model) -> Result<()> {
-        let rate = |field, rate: Option<BytesPerSecond>, least| {
-            (field, rate.map(|rate| rate.0), least, RATE_MAX.0)
+        let rate = |of, rate: Option<BytesPerSecond>, least| {
+            (of, rate.map(|rate| rate.0), least, RATE_MAX.0)
         };
-        let iops =
-            |field, iops: Option<Iops>, least| (field, iops.map(|iops| iops.0), least, IOPS_MAX.0);
-        for (field, asked, least, max) in [
-            rate("max_throughput_bytes_per_second", self.ceiling.rate, 1),
-            iops("max_iops", self.ceiling.iops, 1),
-            rate("max_file_throughput_bytes_per_second", self.file_ceiling.rate, FILE_RATE_MIN.0),
-            iops("max_file_iops", self.file_ceiling.iops, FILE_IOPS_MIN.0),
+        let iops = |of, iops: Option<Iops>, least| (of, iops.map(|iops| iops.0), least, IOPS_MAX.0);
+        for (of, asked, least, max) in [
+            rate(CeilingOf::VolumeRate, self.ceiling.rate, 1),
+            iops(CeilingOf::VolumeIops, self.ceiling.iops, 1),
+            rate(CeilingOf::FileRate, self.file_ceiling.rate, FILE_RATE_MIN.0),
+            iops(CeilingOf::FileIops, self.file_ceiling.iops, FILE_IOPS_MIN.0),
         ] {
             if let Some(asked) = asked.filter(|asked| !(least..=max).contains(asked)) {
-                return Err(CatalogError::CeilingBounds { field, asked, least, max });
+                return Err(CatalogError::CeilingBounds { of, asked, least, max });
             }
         }
         match self.weight {

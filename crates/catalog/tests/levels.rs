@@ -108,6 +108,8 @@ fn a_volume_gets_no_more_than_the_ceiling_of_its_level() {
     // Zero would stop all I/O.
     let zero = catalog.change_level("own", ceiling(Some(mib(0))), Mode::Commit).unwrap_err();
     assert_eq!(zero.code(), "ceiling_out_of_bounds");
+    let said = "the volume ceiling of the level cannot be 0 B/s: the range is 1 B/s to 1 EiB/s";
+    assert!(zero.to_string().starts_with(said), "{zero}");
 }
 
 fn with_ceiling(most: u64) -> LevelChange {
@@ -416,9 +418,10 @@ fn a_ceiling_lowers_what_the_contract_comes_to_and_goes_with_the_volume() {
         ..VolumeChange::default()
     };
     assert!(commit(&high).unwrap().changes.is_empty(), "it raises nothing");
-    for (field, change) in [
+    for (field, said, change) in [
         (
             "max_iops",
+            "the IOPS ceiling of the volume cannot be 0 IOPS: the range is 1 IOPS to",
             VolumeChange {
                 terms: TermsChange { ceiling_iops: Some(Some(Iops(0))), ..TermsChange::default() },
                 ..VolumeChange::default()
@@ -426,6 +429,7 @@ fn a_ceiling_lowers_what_the_contract_comes_to_and_goes_with_the_volume() {
         ),
         (
             "max_throughput_bytes_per_second",
+            "the throughput ceiling of the volume cannot be ≈16 EiB/s",
             VolumeChange {
                 terms: TermsChange {
                     ceiling_rate: Some(Some(BytesPerSecond(u64::MAX))),
@@ -438,5 +442,6 @@ fn a_ceiling_lowers_what_the_contract_comes_to_and_goes_with_the_volume() {
         let refused = commit(&change).unwrap_err();
         assert_eq!((refused.code(), refused.fault()), ("ceiling_out_of_bounds", Fault::Invalid));
         assert_eq!(refused.allowed().unwrap().field, field);
+        assert!(refused.to_string().starts_with(said), "{refused}");
     }
 }

@@ -12,9 +12,6 @@ use crate::rate::{BytesPerSecond, Iops};
 
 const SECOND: u128 = 1_000_000_000;
 
-/// The largest size that is searched: 2^57 bytes, 128 PiB.
-const SIZE_MAX: u64 = 1 << 57;
-
 /// The limits that a volume is to have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
@@ -22,6 +19,21 @@ pub struct Wanted {
     pub rate: BytesPerSecond,
     /// Operations a second, if they matter. Models without a limit of them always have enough.
     pub iops: Option<Iops>,
+}
+
+/// The sizes and rates that can be provisioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The smallest volume, in bytes.
+    pub volume_bytes_min: u64,
+    /// The smallest pool, in bytes.
+    pub pool_bytes_min: u64,
+    /// The largest volume and the largest pool, in bytes.
+    pub bytes_max: u64,
+    /// The highest rate of a volume.
+    pub rate_max: BytesPerSecond,
+    /// The least that custom pools purchase.
+    pub custom: Floors,
 }
 
 /// The figures to provision for the limits that were [`Wanted`].
@@ -51,6 +63,9 @@ pub enum Unreachable {
     /// The most operations of the model.
     #[error("the model has at most {0} for a volume")]
     Iops(Iops),
+    /// The largest size of a volume or pool, in bytes.
+    #[error("a volume or pool of more than {0} bytes would be needed, the largest size")]
+    Size(u64),
 }
 
 /// The least that has to be provisioned in a pool of this model and level.
@@ -61,9 +76,12 @@ pub fn size_for(
     qos: Qos,
     level: Level,
     wanted: Wanted,
-    floors: Floors,
+    bounds: &Bounds,
 ) -> Result<Size, Unreachable> {
     let Wanted { rate, iops } = wanted;
+    if rate > bounds.rate_max {
+        return Err(Unreachable::Rate(bounds.rate_max));
+    }
     let model = Model::new(qos, level, Bought::default());
     if let Some(most) = model.volume_ceiling().rate.filter(|most| rate > *most) {
         return Err(Unreachable::Ceiling(most));
@@ -76,34 +94,51 @@ pub fn size_for(
         limits: Limits::of(rate),
     };
     let assigned = Bought { rate: Some(rate), iops: None };
-    match qos {
+    let size = match qos {
         Qos::Auto => {
-            let quota = level.size_for(rate);
-            let limits = Limits::of(level.rate_for(quota)).under(level.ceiling());
-            Ok(Size { quota_bytes: Some(quota), pool_bytes: Some(quota), limits, ..plain })
+            let quota = Some(level.size_for(rate));
+            Size { quota_bytes: quota, pool_bytes: quota, ..plain }
         }
-        Qos::Manual => Ok(Size { pool_bytes: Some(level.size_for(rate)), assigned, ..plain }),
-        Qos::Shared => Ok(Size { pool_bytes: Some(level.size_for(rate)), assigned, ..plain }),
+        Qos::Manual | Qos::Shared => {
+            Size { pool_bytes: Some(level.size_for(rate)), assigned, ..plain }
+        }
         Qos::Flexible => {
             let bought = rate.max(Model::FLEXIBLE_RATE_MIN);
             let beyond = (rate > Model::FLEXIBLE_RATE_MIN).then_some(bought);
             let pool_bytes = beyond.map(|rate| Model::FLEXIBLE_PER_TIB_MAX.size_for(rate));
-            Ok(Size {
-                pool_bytes,
-                bought: Bought { rate: Some(bought), iops: None },
-                assigned,
-                ..plain
-            })
+            let bought = Bought { rate: Some(bought), iops: None };
+            Size { pool_bytes, bought, assigned, ..plain }
         }
-        Qos::Custom => custom(wanted, floors, plain),
-        Qos::ProvisionedV1 => provisioned_v1(wanted, plain),
+        Qos::Custom => custom(wanted, bounds.custom, plain)?,
+        Qos::ProvisionedV1 => provisioned_v1(wanted, bounds.bytes_max, plain)?,
         Qos::ProvisionedV2 => {
             most(rate, *burst::V2_RATE.end(), iops, *burst::V2_IOPS.end())?;
             let rate = rate.max(*burst::V2_RATE.start());
             let iops = iops.unwrap_or_default().max(*burst::V2_IOPS.start());
             let assigned = Bought { rate: Some(rate), iops: Some(iops) };
-            Ok(Size { assigned, limits: burst::v2(rate, iops), ..plain })
+            Size { assigned, limits: burst::v2(rate, iops), ..plain }
         }
+    };
+    size.within(qos, level, bounds)
+}
+
+impl Size {
+    /// The size, raised to the least sizes, with the limits that a volume then has.
+    fn within(self, qos: Qos, level: Level, bounds: &Bounds) -> Result<Self, Unreachable> {
+        let quota_bytes = self.quota_bytes.map(|bytes| bytes.max(bounds.volume_bytes_min));
+        let least = bounds.pool_bytes_min.max(quota_bytes.unwrap_or(0));
+        let pool_bytes = self.pool_bytes.map(|bytes| bytes.max(least));
+        if pool_bytes.is_some_and(|bytes| bytes > bounds.bytes_max) {
+            return Err(Unreachable::Size(bounds.bytes_max));
+        }
+        let limits = match (qos, quota_bytes, pool_bytes) {
+            (Qos::Auto | Qos::ProvisionedV1, Some(quota), Some(pool)) => {
+                limits_of(qos, level, quota, pool)
+            }
+            (Qos::Shared, _, Some(pool)) => limits_of(qos, level, pool, pool),
+            _ => self.limits,
+        };
+        Ok(Self { quota_bytes, pool_bytes, limits, ..self })
     }
 }
 
@@ -118,8 +153,8 @@ fn custom(wanted: Wanted, floors: Floors, plain: Size) -> Result<Size, Unreachab
 }
 
 /// The base and not the burst is what a volume has for good, so it must be enough.
-fn provisioned_v1(wanted: Wanted, plain: Size) -> Result<Size, Unreachable> {
-    let largest = burst::v1(SIZE_MAX).rate;
+fn provisioned_v1(wanted: Wanted, bytes_max: u64, plain: Size) -> Result<Size, Unreachable> {
+    let largest = burst::v1(bytes_max).rate;
     most(wanted.rate, largest, wanted.iops, burst::IOPS_MAX)?;
     let is_enough = |bytes: u64| {
         let limits = burst::v1(bytes);
@@ -127,7 +162,7 @@ fn provisioned_v1(wanted: Wanted, plain: Size) -> Result<Size, Unreachable> {
         limits.rate >= wanted.rate && base >= wanted.iops
     };
     // Both grow with the size.
-    let (mut low, mut high) = (1, SIZE_MAX);
+    let (mut low, mut high) = (1, bytes_max);
     while low < high {
         let middle = low + (high - low) / 2;
         if is_enough(middle) {
@@ -136,7 +171,7 @@ fn provisioned_v1(wanted: Wanted, plain: Size) -> Result<Size, Unreachable> {
             low = middle + 1;
         }
     }
-    Ok(Size { quota_bytes: Some(low), pool_bytes: Some(low), limits: burst::v1(low), ..plain })
+    Ok(Size { quota_bytes: Some(low), pool_bytes: Some(low), ..plain })
 }
 
 fn most(
@@ -154,19 +189,19 @@ fn most(
     }
 }
 
-/// The limits of a volume of this quota that has a pool of the same size to itself, and all that
-/// such a pool may have.
+/// The limits of a volume of this quota that has a pool of `pool_bytes` to itself, and all that such
+/// a pool may have.
 #[must_use]
-pub fn limits_of(qos: Qos, level: Level, bytes: u64) -> Limits {
-    let flexible = Model::FLEXIBLE_PER_TIB_MAX.rate_for(bytes).max(Model::FLEXIBLE_RATE_MIN);
+pub fn limits_of(qos: Qos, level: Level, quota_bytes: u64, pool_bytes: u64) -> Limits {
+    let flexible = Model::FLEXIBLE_PER_TIB_MAX.rate_for(pool_bytes).max(Model::FLEXIBLE_RATE_MIN);
     let (rate, iops) = match qos {
         Qos::Flexible => (Some(flexible), None),
         Qos::Custom => (Some(Model::CUSTOM_RATE_MAX), Some(Model::CUSTOM_IOPS_MAX)),
-        Qos::Manual => (Some(level.rate_for(bytes)), None),
+        Qos::Manual => (Some(level.rate_for(pool_bytes)), None),
         Qos::Auto | Qos::Shared | Qos::ProvisionedV1 | Qos::ProvisionedV2 => (None, None),
     };
     let model = Model::new(qos, level, Bought { rate, iops });
-    Pool { size_bytes: bytes, model }.limits(Demand { quota_bytes: bytes, rate, iops })
+    Pool { size_bytes: pool_bytes, model }.limits(Demand { quota_bytes, rate, iops })
 }
 
 /// Operations a second that move `rate` in requests of `request_bytes` each.
@@ -209,13 +244,21 @@ mod tests {
     const GIB: u64 = 1 << 30;
     const TIB: u64 = 1 << 40;
 
+    const BOUNDS: Bounds = Bounds {
+        volume_bytes_min: 1,
+        pool_bytes_min: 1,
+        bytes_max: 1 << 60,
+        rate_max: BytesPerSecond(1 << 60),
+        custom: Floors { rate: BytesPerSecond::from_mib(64), iops: Iops(1024) },
+    };
+
     fn mib(rate: u64) -> BytesPerSecond {
         BytesPerSecond::from_mib(rate)
     }
 
     fn size(qos: Qos, rate: u64, iops: Option<u64>) -> Result<Size, Unreachable> {
         let wanted = Wanted { rate: mib(rate), iops: iops.map(Iops) };
-        size_for(qos, Level::PREMIUM, wanted, Floors::default())
+        size_for(qos, Level::PREMIUM, wanted, &BOUNDS)
     }
 
     #[test]
@@ -224,7 +267,8 @@ mod tests {
         let found = size(Qos::Auto, 4500, None).unwrap();
         assert_eq!(found.quota_bytes, Some(70 * TIB + 320 * GIB));
         assert_eq!(found.limits, Limits::of(mib(4500)));
-        assert_eq!(limits_of(Qos::Auto, Level::PREMIUM, 70 * TIB + 320 * GIB).rate, mib(4500));
+        let quota = 70 * TIB + 320 * GIB;
+        assert_eq!(limits_of(Qos::Auto, Level::PREMIUM, quota, quota).rate, mib(4500));
         let manual = size(Qos::Manual, 4500, None).unwrap();
         assert_eq!((manual.quota_bytes, manual.pool_bytes), (None, found.quota_bytes));
         assert_eq!(manual.assigned.rate, Some(mib(4500)));
@@ -262,12 +306,38 @@ mod tests {
         let level = Level::PREMIUM.with_volume_ceiling(Some(mib(1000)));
         let wanted = |rate| Wanted { rate: mib(rate), iops: None };
         for qos in [Qos::Auto, Qos::Manual, Qos::Shared] {
-            assert!(size_for(qos, level, wanted(1000), Floors::default()).is_ok());
-            let refused = size_for(qos, level, wanted(1001), Floors::default());
+            assert!(size_for(qos, level, wanted(1000), &BOUNDS).is_ok());
+            let refused = size_for(qos, level, wanted(1001), &BOUNDS);
             assert_eq!(refused, Err(Unreachable::Ceiling(mib(1000))));
-            assert_eq!(limits_of(qos, level, 100 * TIB).rate, mib(1000));
+            assert_eq!(limits_of(qos, level, 100 * TIB, 100 * TIB).rate, mib(1000));
         }
-        assert!(size_for(Qos::Custom, level, wanted(1001), Floors::default()).is_ok());
+        assert!(size_for(Qos::Custom, level, wanted(1001), &BOUNDS).is_ok());
+    }
+
+    #[test]
+    fn sizes_are_within_what_can_be_provisioned() {
+        let bounds = Bounds { volume_bytes_min: 50 * GIB, pool_bytes_min: TIB, ..BOUNDS };
+        let size = |qos, rate| {
+            let wanted = Wanted { rate, iops: None };
+            size_for(qos, Level::STANDARD, wanted, &bounds)
+        };
+        // The limits are those of the least sizes, and not those that were wanted.
+        let auto = size(Qos::Auto, BytesPerSecond(1)).unwrap();
+        assert_eq!((auto.quota_bytes, auto.pool_bytes), (Some(50 * GIB), Some(TIB)));
+        assert_eq!(auto.limits.rate, BytesPerSecond(819_200));
+        let shared = size(Qos::Shared, BytesPerSecond(1)).unwrap();
+        assert_eq!((shared.pool_bytes, shared.limits.rate), (Some(TIB), mib(16)));
+        let v1 = size(Qos::ProvisionedV1, BytesPerSecond(1)).unwrap();
+        assert_eq!((v1.quota_bytes, v1.limits), (Some(50 * GIB), burst::v1(50 * GIB)));
+        for qos in [Qos::Auto, Qos::Manual, Qos::Shared, Qos::Flexible] {
+            // 1 EiB at standard: 2^20 TiB of 16 MiB/s.
+            let most = mib(640 << 20);
+            let beyond = size(qos, BytesPerSecond(most.0 + 1));
+            assert_eq!(beyond, Err(Unreachable::Size(1 << 60)), "{qos}");
+            let beyond = size(qos, BytesPerSecond((1 << 60) + 1));
+            assert_eq!(beyond, Err(Unreachable::Rate(BytesPerSecond(1 << 60))), "{qos}");
+        }
+        assert_eq!(size(Qos::Auto, mib(16 << 20)).unwrap().quota_bytes, Some(1 << 60));
     }
 
     #[test]
@@ -289,7 +359,7 @@ mod tests {
             for qos in [Qos::Auto, Qos::ProvisionedV1] {
                 let found = size(qos, rate, iops).unwrap();
                 let enough = |bytes| {
-                    let limits = limits_of(qos, Level::PREMIUM, bytes);
+                    let limits = limits_of(qos, Level::PREMIUM, bytes, bytes);
                     let base = limits.burst.map(|burst| burst.base.0);
                     limits.rate >= mib(rate) && (base.is_none() || base >= iops)
                 };

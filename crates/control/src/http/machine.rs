@@ -41,10 +41,34 @@ pub(super) fn buffer_max(which: &str) -> Option<u64> {
     text.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// The memory of this machine in bytes.
+/// The memory that this process may use, in bytes: that of the machine, or less if its control
+/// group has a limit, as in a container. The limit covers the page cache too.
 pub(super) fn memory() -> Option<u64> {
     let kibibytes = field("/proc/meminfo", "MemTotal")?;
-    kibibytes.split(' ').next()?.parse::<u64>().ok()?.checked_mul(1024)
+    let machine = kibibytes.split(' ').next()?.parse::<u64>().ok()?.checked_mul(1024)?;
+    let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
+    Some(group_limits(Path::new("/sys/fs/cgroup"), &groups).fold(machine, u64::min))
+}
+
+/// The memory limits of the control groups in a text as cgroups(7) describes it, and of the groups
+/// around them, below the `mount` of their file systems. Version 1 shows a group without a limit
+/// as one with more than any machine has.
+fn group_limits(mount: &Path, groups: &str) -> impl Iterator<Item = u64> {
+    let groups = groups.lines().filter_map(move |line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        if controllers.is_empty() {
+            return Some((mount.to_owned(), path, "memory.max"));
+        }
+        let memory = controllers.split(',').any(|one| one == "memory");
+        memory.then(|| (mount.join("memory"), path, "memory.limit_in_bytes"))
+    });
+    let files = groups.flat_map(|(root, path, file)| {
+        // The last ancestor of a relative path is the empty one: the root, as a container sees it.
+        let around = Path::new(path.trim_start_matches('/')).ancestors();
+        around.map(move |group| root.join(group).join(file))
+    });
+    files.filter_map(|file| read_to_string(file).ok()?.trim().parse().ok())
 }
 
 /// Kind and source of the file system that `directory` is on: "xfs /dev/sdb".
@@ -74,6 +98,30 @@ mod tests {
         assert_eq!(mounted(mounts, 222).as_deref(), Some("xfs /dev/sdb"));
         assert_eq!(mounted(mounts, 22).as_deref(), Some("ext4 /dev/sda1"));
         assert_eq!(mounted(mounts, 2), None);
+    }
+
+    #[test]
+    fn the_memory_of_a_control_group_is_limited_by_it_and_by_those_around_it() {
+        let mount = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let file = mount.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        put("system.slice/memory.max", "2147483648\n");
+        put("system.slice/weir.service/memory.max", "max\n");
+        put("memory/memory.limit_in_bytes", "1073741824\n");
+        put("memory/docker/a/memory.limit_in_bytes", "9223372036854771712\n");
+        put("cpu/memory.limit_in_bytes", "5\n");
+        let limits = |groups| group_limits(mount.path(), groups).collect::<Vec<_>>();
+        assert_eq!(limits("0::/system.slice/weir.service\n"), [2 << 30]);
+        assert!(limits("0::/\n").is_empty(), "the root has no limit");
+        let first = "5:cpu,cpuacct:/\n3:memory:/docker/a\n";
+        assert_eq!(limits(first), [9_223_372_036_854_771_712, 1 << 30]);
+        // A container sees its group as the root, although its path is another one.
+        put("memory.max", "1000\n");
+        assert_eq!(limits("0::/gone/elsewhere\n"), [1000]);
+        assert!(limits("nonsense\n3\n").is_empty());
     }
 
     #[test]

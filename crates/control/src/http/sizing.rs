@@ -8,9 +8,12 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use weir_api::{Concurrency, SizeChoice, Sizing, SizingQuery, Spread, TcpWindow, Window};
-use weir_catalog::{BytesPerSecond, CatalogError, Iops, Level, Limits, Qos, Snapshot, Thing};
-use weir_core::units::Rate;
-use weir_qos::sizing::{self, Size, Unreachable, Wanted};
+use weir_catalog::limits::{RATE_MAX, SIZE_BYTES_MAX};
+use weir_catalog::{
+    BytesPerSecond, CatalogError, Iops, Level, Limits, Minimums, Qos, Snapshot, Thing,
+};
+use weir_core::units::{Bytes, Rate};
+use weir_qos::sizing::{self, Bounds, Size, Unreachable, Wanted};
 
 /// Size of requests that nothing else is known of, in bytes: that of the capacity check.
 const REQUEST_BYTES: u64 = 64 << 10;
@@ -32,31 +35,46 @@ pub(super) async fn sizing(
     let Query(asked) = asked?;
     check(&asked)?;
     let snapshot = state.0.catalog.snapshot();
-    let floors = state.0.catalog.minimums().custom;
+    let bounds = bounds(state.0.catalog.minimums());
     let models = models(&snapshot, &asked)?;
-    let choices: Vec<_> = match asked.quota_bytes {
-        Some(bytes) => models.map(|(qos, level)| of_quota(qos, level, bytes)).collect(),
-        None => {
-            let rate = BytesPerSecond(asked.throughput_bytes_per_second.unwrap_or(0));
-            let wanted = Wanted { rate, iops: asked.iops.map(Iops) };
-            let size = |(qos, level): (Qos, &Level)| {
-                choice(qos, level, sizing::size_for(qos, level.contract, wanted, floors))
-            };
-            models.map(size).collect()
-        }
-    };
-    // For a quota, the clients are to use what most of it gives.
-    let most = choices.iter().map(|one| one.limit_bytes_per_second).max().unwrap_or(0);
-    let rate = BytesPerSecond(asked.throughput_bytes_per_second.unwrap_or(most));
     let measured = measured(&state, &snapshot, &asked)?;
-    let round_trip = asked.round_trip_nanos.unwrap_or(0);
-    let latency =
-        asked.latency_nanos.or(measured.map(|one| one.latency.saturating_add(round_trip)));
-    let request = asked.request_bytes.or(measured.and_then(|one| one.bytes));
-    let concurrency =
-        latency.map(|latency| concurrency(&asked, rate, request.unwrap_or(REQUEST_BYTES), latency));
-    let window = asked.round_trip_nanos.map(|nanos| window(&asked, rate, nanos));
-    Ok(Json(Sizing { choices, concurrency, window }))
+    let use_of = UseOf::new(&asked, measured);
+    let request_bytes = use_of.request_bytes;
+    if let Some(bytes) = asked.quota_bytes {
+        let (min, max) = (bounds.volume_bytes_min, bounds.bytes_max);
+        if !(min..=max).contains(&bytes) {
+            let (thing, asked) = (Thing::Volume, bytes);
+            return Err(CatalogError::Size { thing, asked, min, max }.into());
+        }
+        let choices = models.map(|(qos, level)| of_quota(qos, level, bytes, &bounds, &use_of));
+        let choices = choices.collect();
+        return Ok(Json(Sizing { choices, request_bytes, concurrency: None, window: None }));
+    }
+    let iops = asked.iops.map(Iops);
+    let of_iops = asked.iops.unwrap_or(0).saturating_mul(request_bytes);
+    let rate = BytesPerSecond(asked.throughput_bytes_per_second.unwrap_or(of_iops));
+    let wanted = Wanted { rate, iops };
+    let size = |(qos, level): (Qos, &Level)| {
+        choice(qos, level, sizing::size_for(qos, level.contract, wanted, &bounds))
+    };
+    let operations = sizing::operations_for(rate, request_bytes).max(iops.unwrap_or_default());
+    Ok(Json(Sizing {
+        choices: models.map(size).collect(),
+        request_bytes,
+        concurrency: use_of.concurrency(operations),
+        window: use_of.window(rate),
+    }))
+}
+
+fn bounds(minimums: Minimums) -> Bounds {
+    let Minimums { pool_bytes, volume_bytes, custom } = minimums;
+    Bounds {
+        volume_bytes_min: volume_bytes,
+        pool_bytes_min: pool_bytes,
+        bytes_max: SIZE_BYTES_MAX,
+        rate_max: RATE_MAX,
+        custom,
+    }
 }
 
 fn check(asked: &SizingQuery) -> Result<(), Failure> {
@@ -129,6 +147,8 @@ fn empty(qos: Qos, level: &Level, limits: Limits) -> SizeChoice {
         limit_bytes_per_second: limits.rate.0,
         limit_iops: limits.iops.map(|iops| iops.0),
         base_iops: limits.burst.map(|burst| burst.base.0),
+        concurrency: None,
+        window: None,
         unreachable: String::new(),
     }
 }
@@ -154,18 +174,36 @@ fn choice(qos: Qos, level: &Level, size: Result<Size, Unreachable>) -> SizeChoic
 fn in_words(unreachable: Unreachable) -> String {
     match unreachable {
         Unreachable::Ceiling(most) => {
-            format!("the level limits each volume to {}, whatever its quota", Rate(most.0))
+            format!("the volume ceiling of the level is {}", Rate(most.0))
+        }
+        Unreachable::Size(most) => {
+            format!("needs a volume or pool of more than {}, the largest size", Bytes(most))
         }
         Unreachable::Rate(most) => format!("the model has at most {} for a volume", Rate(most.0)),
         Unreachable::Iops(most) => format!("the model has at most {} for a volume", most),
     }
 }
 
-/// The limits of a volume of this quota that has a pool of the same size to itself.
-fn of_quota(qos: Qos, level: &Level, bytes: u64) -> SizeChoice {
-    let limits = sizing::limits_of(qos, level.contract, bytes);
-    let (quota, pool) = (Some(bytes), Some(bytes));
-    SizeChoice { quota_bytes: quota, pool_bytes: pool, ..empty(qos, level, limits) }
+/// The limits of a volume of this quota that has the least pool to itself, and what its clients need
+/// to use them.
+fn of_quota(
+    qos: Qos,
+    level: &Level,
+    bytes: u64,
+    bounds: &Bounds,
+    use_of: &UseOf<'_>,
+) -> SizeChoice {
+    let pool = bytes.max(bounds.pool_bytes_min);
+    let limits = sizing::limits_of(qos, level.contract, bytes, pool);
+    let operations = sizing::operations_for(limits.rate, use_of.request_bytes);
+    let operations = limits.iops.map_or(operations, |most| operations.min(most));
+    SizeChoice {
+        quota_bytes: Some(bytes),
+        pool_bytes: Some(pool),
+        concurrency: use_of.concurrency(operations),
+        window: use_of.window(limits.rate),
+        ..empty(qos, level, limits)
+    }
 }
 
 /// The mean request of a volume.
@@ -210,40 +248,61 @@ fn mean_of(window: &Window) -> Option<Mean> {
     Some(Mean { latency, bytes: bytes.filter(|bytes| *bytes > 0) })
 }
 
-fn concurrency(
-    asked: &SizingQuery,
-    rate: BytesPerSecond,
+/// The clients that are to use a rate.
+struct UseOf<'a> {
+    asked: &'a SizingQuery,
+    /// Size of each READ and WRITE, in bytes.
     request_bytes: u64,
-    latency_nanos: u64,
-) -> Concurrency {
-    let operations = sizing::operations_for(rate, request_bytes);
-    let operations = operations.max(Iops(asked.iops.unwrap_or(0)));
-    let in_flight = sizing::in_flight(operations, latency_nanos);
-    let clients = asked.clients.unwrap_or(1);
-    let numbers = asked.connections.map_or_else(|| CONNECTIONS.to_vec(), |one| vec![one]);
-    let spread = |connections| {
-        let depth = sizing::depth(in_flight, clients, connections);
-        Spread { clients, connections, depth, admitted: depth <= IN_FLIGHT_MAX }
-    };
-    Concurrency {
-        operations_per_second: operations.0,
-        request_bytes,
-        latency_nanos,
-        in_flight,
-        spreads: numbers.into_iter().map(spread).collect(),
-    }
+    /// Latency of each, if it is known, in nanoseconds.
+    latency_nanos: Option<u64>,
 }
 
-fn window(asked: &SizingQuery, rate: BytesPerSecond, round_trip_nanos: u64) -> TcpWindow {
-    let connections = asked.clients.unwrap_or(1).saturating_mul(asked.connections.unwrap_or(1));
-    let each = BytesPerSecond(rate.0.div_ceil(connections.max(1)));
-    let window_bytes = sizing::window(each, round_trip_nanos);
-    TcpWindow {
-        round_trip_nanos,
-        connections,
-        window_bytes,
-        buffer_bytes: window_bytes.saturating_mul(2),
-        server_receive_max_bytes: machine::buffer_max("rmem"),
-        server_send_max_bytes: machine::buffer_max("wmem"),
+impl<'a> UseOf<'a> {
+    fn new(asked: &'a SizingQuery, measured: Option<Mean>) -> Self {
+        let round_trip = asked.round_trip_nanos.unwrap_or(0);
+        let measured_nanos = measured.map(|one| one.latency.saturating_add(round_trip));
+        let request_bytes = asked.request_bytes.or(measured.and_then(|one| one.bytes));
+        Self {
+            asked,
+            request_bytes: request_bytes.unwrap_or(REQUEST_BYTES),
+            latency_nanos: asked.latency_nanos.or(measured_nanos),
+        }
+    }
+
+    /// The requests in flight with which so many `operations` a second are answered.
+    fn concurrency(&self, operations: Iops) -> Option<Concurrency> {
+        let latency_nanos = self.latency_nanos?;
+        let in_flight = sizing::in_flight(operations, latency_nanos);
+        let clients = self.asked.clients.unwrap_or(1);
+        let numbers = self.asked.connections.map_or_else(|| CONNECTIONS.to_vec(), |one| vec![one]);
+        let spread = |connections| {
+            let depth = sizing::depth(in_flight, clients, connections);
+            Spread { clients, connections, depth, admitted: depth <= IN_FLIGHT_MAX }
+        };
+        Some(Concurrency {
+            operations_per_second: operations.0,
+            request_bytes: self.request_bytes,
+            latency_nanos,
+            in_flight,
+            spreads: numbers.into_iter().map(spread).collect(),
+        })
+    }
+
+    /// The TCP window with which `rate` comes over a round trip.
+    fn window(&self, rate: BytesPerSecond) -> Option<TcpWindow> {
+        let round_trip_nanos = self.asked.round_trip_nanos?;
+        let (clients, each) =
+            (self.asked.clients.unwrap_or(1), self.asked.connections.unwrap_or(1));
+        let connections = clients.saturating_mul(each);
+        let each = BytesPerSecond(rate.0.div_ceil(connections.max(1)));
+        let window_bytes = sizing::window(each, round_trip_nanos);
+        Some(TcpWindow {
+            round_trip_nanos,
+            connections,
+            window_bytes,
+            buffer_bytes: window_bytes.saturating_mul(2),
+            server_receive_max_bytes: machine::buffer_max("rmem"),
+            server_send_max_bytes: machine::buffer_max("wmem"),
+        })
     }
 }

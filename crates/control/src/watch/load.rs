@@ -22,7 +22,9 @@ const SECONDS_MIN: f64 = 5.0;
 /// A second, in nanoseconds.
 const SECOND: f64 = 1e9;
 
-/// The uses of a volume at the last marks, oldest first.
+/// The uses of a volume at the last marks, oldest first. The newest has all open connections; an
+/// older one, those with operations before the next mark, since the next one has the others with
+/// the same counts.
 #[derive(Debug, Default)]
 pub(super) struct Marks(VecDeque<VolumeUses>);
 
@@ -41,10 +43,30 @@ impl Marks {
         if !self.0.is_empty() && !number.is_multiple_of(LOOKS) {
             return;
         }
-        self.0.extend(uses());
+        let Some(uses) = uses() else { return };
+        if let Some(last) = self.0.back_mut() {
+            let counts: HashMap<_, _> =
+                uses.connections.iter().map(|one| (one.connection, one)).collect();
+            last.connections.retain(|one| counts.get(&one.connection) != Some(&one));
+            last.connections.shrink_to_fit();
+        }
+        self.0.push_back(uses);
         if self.0.len() > MARKS {
             self.0.pop_front();
         }
+    }
+
+    /// The number of connections in each mark.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> Vec<usize> {
+        self.0.iter().map(|uses| uses.connections.len()).collect()
+    }
+
+    /// The counts of each connection at the oldest mark, as far as it was open before the newest.
+    fn connections(&self) -> HashMap<u64, &VolumeConnection> {
+        // An older mark comes later, and replaces a newer one.
+        let marks = self.0.iter().rev();
+        marks.flat_map(|uses| &uses.connections).map(|one| (one.connection, one)).collect()
     }
 }
 
@@ -53,7 +75,7 @@ impl Watched {
     pub(super) fn load(&self, plane: &dyn Plane, volume: &Volume) -> Option<Load> {
         let before = self.marks.0.front()?;
         let now = plane.volume_uses(volume.id)?;
-        Some(load(before, &now, volume))
+        Some(load(Counted::between(before, &self.marks.connections(), &now), volume))
     }
 }
 
@@ -61,11 +83,18 @@ impl Watched {
 struct Counted {
     operations: Vec<OperationCount>,
     connections: Vec<VolumeConnection>,
+    /// Nanoseconds that requests were in the server, together.
+    latency_nanos: u64,
     facts: LoadFacts,
 }
 
 impl Counted {
-    fn between(before: &VolumeUses, now: &VolumeUses) -> Self {
+    /// The growth from `before`, when the connections had these counts, to `now`.
+    fn between(
+        before: &VolumeUses,
+        connections: &HashMap<u64, &VolumeConnection>,
+        now: &VolumeUses,
+    ) -> Self {
         let counts = before.operations.iter().map(|one| ((one.protocol, one.operation), one));
         let counts: BTreeMap<_, _> = counts.collect();
         let operations = now.operations.iter().map(|one| {
@@ -77,10 +106,8 @@ impl Counted {
             }
         });
         let operations: Vec<_> = operations.filter(|one| one.answered > 0).collect();
-        let old: HashMap<_, _> =
-            before.connections.iter().map(|one| (one.connection, one)).collect();
         let connections = now.connections.iter().map(|one| {
-            let old = old.get(&one.connection);
+            let old = connections.get(&one.connection);
             VolumeConnection {
                 operations: grown(one.operations, old.map_or(0, |old| old.operations)),
                 bytes: grown(one.bytes, old.map_or(0, |old| old.bytes)),
@@ -103,7 +130,8 @@ impl Counted {
             busiest_connection: connections.iter().map(|one| one.operations).max().unwrap_or(0),
             file: now.file,
         };
-        Self { operations, connections, facts }
+        let latency_nanos = grown(now.latency_nanos, before.latency_nanos);
+        Self { operations, connections, latency_nanos, facts }
     }
 }
 
@@ -117,9 +145,9 @@ pub(super) fn is_young(load: &Load) -> bool {
     load.seconds < SECONDS_MIN
 }
 
-/// The load of a volume between two moments.
-fn load(before: &VolumeUses, now: &VolumeUses, volume: &Volume) -> Load {
-    let Counted { mut operations, connections, facts } = Counted::between(before, now);
+/// The load of a volume with these counts.
+fn load(counted: Counted, volume: &Volume) -> Load {
+    let Counted { mut operations, connections, latency_nanos, facts } = counted;
     let young = Load { seconds: part(facts.nanos, 1_000_000_000), ..nothing(volume) };
     if is_young(&young) {
         return young;
@@ -146,7 +174,7 @@ fn load(before: &VolumeUses, now: &VolumeUses, volume: &Volume) -> Load {
         operations_per_second: rate(all),
         metadata_share: part(facts.metadata, all),
         mean_request_bytes: facts.mean_bytes(),
-        in_flight: part(grown(now.latency_nanos, before.latency_nanos), facts.nanos),
+        in_flight: part(latency_nanos, facts.nanos),
         busiest_connection_share: part(facts.busiest_connection, all).min(1.0),
         one_file_share: part(facts.file.at_least, facts.file.of),
         operations: operations.collect(),

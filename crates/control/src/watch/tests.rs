@@ -435,6 +435,29 @@ fn requests_in_flight_are_those_of_all_operations() {
 }
 
 #[test]
+fn marks_keep_connections_without_operations_once() {
+    let mut world = World::new();
+    world.load(30, &Made::BALANCED);
+    {
+        let board = lock(&world.watch.board);
+        let marks = &board.volumes[&world.home().id].marks;
+        // Two of the four connections have operations.
+        assert_eq!(marks.sizes(), [2, 2, 4]);
+    }
+    // A connection that begins again has the operations since then, and not all of its own.
+    for one in &mut lock(&world.plane.1).get_mut(&world.home().id.0).unwrap().connections {
+        one.operations += 500;
+    }
+    let load = world.watch.load(&world.plane, world.home());
+    assert_eq!((load.connections_total, load.clients_total), (4, 2));
+    let of_second = load.clients.iter().find(|one| one.address == "10.0.0.2").unwrap();
+    assert_eq!(of_second.operations_per_second, 1000.0 / load.seconds);
+    world.load(30, &Made::BALANCED);
+    let load = world.watch.load(&world.plane, world.home());
+    assert_eq!(load.connections_total, 2, "and none if it has none: {load:?}");
+}
+
+#[test]
 fn the_first_moments_of_a_load_have_no_rates_and_no_kinds() {
     let mut world = World::new();
     let operations = &[("GETATTR", OpClass::Metadata, 1000)];

@@ -131,7 +131,7 @@ async fn list(client: &Client, output: Output) -> Result<()> {
         ]
     };
     print::table(
-        &["name", "per TiB", "most per volume", "kind", "pools"],
+        &["name", "per TiB", "volume ceiling", "kind", "pools"],
         levels.into_iter().map(row),
     )
 }
@@ -144,7 +144,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     print::fields(&[
         ("name", level.name.clone()),
         ("per TiB", Rate(level.bytes_per_second_per_tib).to_string()),
-        ("most per volume", ceiling(&level)),
+        ("volume ceiling", ceiling(&level)),
         ("kind", kind(level.published).to_owned()),
         ("pools", level.pools.to_string()),
     ])
@@ -164,6 +164,6 @@ fn described(name: &str, level: Option<&Level>) -> String {
     let rate = Rate(level.bytes_per_second_per_tib);
     match level.volume_ceiling_bytes_per_second {
         None => format!("level {name}: {rate} per TiB"),
-        Some(most) => format!("level {name}: {rate} per TiB, at most {} per volume", Rate(most)),
+        Some(most) => format!("level {name}: {rate} per TiB, volume ceiling {}", Rate(most)),
     }
 }

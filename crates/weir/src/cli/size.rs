@@ -29,7 +29,7 @@ pub(crate) struct SizeArgs {
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     #[arg(required_unless_present_any = ["iops", "quota"], conflicts_with = "quota")]
     throughput: Option<u64>,
-    /// Wanted IOPS
+    /// Wanted IOPS; without --throughput, the throughput is IOPS × --bs
     #[arg(long, value_name = "COUNT", value_parser = values::iops, conflicts_with = "quota")]
     iops: Option<u64>,
     /// Ask for the throughput of this quota instead
@@ -82,13 +82,43 @@ pub(crate) async fn run(global: &Global, args: &SizeArgs) -> Result<()> {
     if global.output == Output::Json {
         return print::json(&sizing);
     }
-    show(&sizing)
+    show(&sizing)?;
+    match (args.throughput, args.iops) {
+        (None, Some(iops)) => print::lines([String::new(), moved(iops, sizing.request_bytes)]),
+        _ => Ok(()),
+    }
 }
 
-fn show(Sizing { choices, concurrency, window }: &Sizing) -> Result<()> {
-    let header =
-        ["model", "level", "quota", "pool", "pool buys", "set for the volume", "limit", "remark"];
+/// The throughput that follows from operations, since none was wanted.
+fn moved(iops: u64, request_bytes: u64) -> String {
+    let rate = Rate(iops.saturating_mul(request_bytes));
+    format!("{iops} IOPS of {} need a throughput of {rate}.", Bytes(request_bytes))
+}
+
+fn show(Sizing { choices, concurrency, window, .. }: &Sizing) -> Result<()> {
+    let is_known = |(_, needs): &Needs| choices.iter().any(|choice| needs(choice).is_some());
+    let clients: Vec<_> = CLIENTS.into_iter().filter(is_known).collect();
+    let header = COLUMNS.into_iter().chain(clients.iter().map(|(name, _)| *name));
+    let header: Vec<_> = header.chain(["remark"]).collect();
+    let row = |choice: &SizeChoice| {
+        let needed = clients.iter().map(|(_, of)| of(choice).unwrap_or_else(|| "–".to_owned()));
+        row(choice).into_iter().chain(needed).chain([choice.unreachable.clone()]).collect()
+    };
     print::table(&header, choices.iter().map(row))?;
+    // For a quota, each choice has its own.
+    let (concurrency, window) = match choices.as_slice() {
+        [only] => (
+            concurrency.as_ref().or(only.concurrency.as_ref()),
+            window.as_ref().or(only.window.as_ref()),
+        ),
+        _ => (concurrency.as_ref(), window.as_ref()),
+    };
+    if !clients.is_empty() && choices.len() > 1 {
+        print::line("")?;
+        print::line(
+            "With --qos and --level: how to spread the requests, and the kernel settings.",
+        )?;
+    }
     if let Some(concurrency) = concurrency {
         print::line("")?;
         show_concurrency(concurrency)?;
@@ -99,6 +129,20 @@ fn show(Sizing { choices, concurrency, window }: &Sizing) -> Result<()> {
     }
     Ok(())
 }
+
+/// The columns of every answer; behind them come those of clients.
+const COLUMNS: [&str; 7] =
+    ["model", "level", "quota", "pool", "pool purchases", "set for the volume", "limit"];
+
+/// A column with the needs of clients, of a choice that has them.
+type Needs = (&'static str, fn(&SizeChoice) -> Option<String>);
+
+const CLIENTS: [Needs; 2] = [
+    ("in flight", |choice| choice.concurrency.as_ref().map(|of| of.in_flight.to_string())),
+    ("TCP window", |choice| {
+        choice.window.as_ref().map(|window| Bytes(window.window_bytes).at_least())
+    }),
+];
 
 fn row(choice: &SizeChoice) -> Vec<String> {
     let reachable = choice.unreachable.is_empty();
@@ -126,7 +170,6 @@ fn row(choice: &SizeChoice) -> Vec<String> {
         figures(choice.pool_throughput_bytes_per_second, choice.pool_iops),
         figures(choice.volume_throughput_bytes_per_second, choice.volume_iops),
         limit,
-        choice.unreachable.clone(),
     ]
 }
 
@@ -153,6 +196,11 @@ fn show_concurrency(of: &Concurrency) -> Result<()> {
     print::table(&header, of.spreads.iter().map(row))
 }
 
+/// The buffers that Linux gives a new connection, in bytes: the second numbers of
+/// `net.ipv4.tcp_rmem` and `tcp_wmem` by default (tcp(7)).
+const RECEIVE_DEFAULT: u64 = 128 << 10;
+const SEND_DEFAULT: u64 = 16 << 10;
+
 fn window_lines(window: &TcpWindow) -> Vec<String> {
     let buffer = window.buffer_bytes;
     let connections = match window.connections {
@@ -172,11 +220,17 @@ fn window_lines(window: &TcpWindow) -> Vec<String> {
         ("rmem", "server (WRITEs)", window.server_receive_max_bytes),
     ];
     for (which, end, present) in ends {
-        let first = if which == "rmem" { "4096 131072" } else { "4096 16384" };
-        let setting = format!("sysctl -w net.ipv4.tcp_{which}='{first} {buffer}'");
+        // The third number is the most that the kernel gives a connection. The others stay.
+        let setting = format!(
+            "sysctl -w net.ipv4.tcp_{which}=\"$(awk '{{print $1, $2, {buffer}}}' /proc/sys/net/ipv4/tcp_{which})\""
+        );
+        let default = if which == "rmem" { RECEIVE_DEFAULT } else { SEND_DEFAULT };
         lines.push(match present {
             Some(present) if present >= buffer => {
                 format!("  {end}: enough, net.ipv4.tcp_{which} has {}", Bytes(present))
+            }
+            None if default >= buffer => {
+                format!("  {end}: enough, connections begin with {}", Bytes(default))
             }
             Some(present) => format!("  {end}: {setting}   (now {})", Bytes(present)),
             None => format!("  {end}: {setting}   (if the third number is smaller now)"),
@@ -201,8 +255,18 @@ mod tests {
         };
         let lines = window_lines(&window);
         assert!(lines[0].contains("TCP window of 4 MiB"), "{lines:?}");
-        let set = "sysctl -w net.ipv4.tcp_rmem='4096 131072 8388608'";
+        let set = "sysctl -w net.ipv4.tcp_rmem=\"$(awk '{print $1, $2, 8388608}' /proc/sys/net/ipv4/tcp_rmem)\"";
         assert!(lines[1].contains(set) && lines[4].contains(set), "{lines:?}");
         assert!(lines[3].contains("enough") && lines[4].contains("now 6 MiB"), "{lines:?}");
+        let small = TcpWindow { window_bytes: 20_000, buffer_bytes: 40_000, ..window };
+        let lines = window_lines(&small);
+        assert!(lines[1].contains("enough, connections begin with 128 KiB"), "{lines:?}");
+        assert!(lines[2].contains("{print $1, $2, 40000}"), "more than 16 KiB: {lines:?}");
+        assert!(lines[3].contains("enough") && lines[4].contains("enough"), "{lines:?}");
+    }
+
+    #[test]
+    fn operations_alone_say_which_throughput_they_need() {
+        assert_eq!(moved(16_000, 4096), "16000 IOPS of 4 KiB need a throughput of 62.5 MiB/s.");
     }
 }

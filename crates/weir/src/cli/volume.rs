@@ -344,7 +344,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     fields.extend(over_nfs.then_some(("export", volume.export_path)));
     fields.extend([("quota", Bytes(volume.quota_bytes).to_string()), ("limit", limit)]);
     let ceiling = volume.level_ceiling_bytes_per_second;
-    fields.extend(ceiling.map(|most| ("ceiling of the level", Rate(most).to_string())));
+    fields.extend(ceiling.map(|most| ("volume ceiling", Rate(most).to_string())));
     fields.extend(terms(&volume.terms));
     fields.extend(shared(&volume.sharing));
     fields.extend(volume.top.as_ref().map(|top| ("top directory", ownership::described(top))));

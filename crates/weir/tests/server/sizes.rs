@@ -16,16 +16,16 @@ fn done(server: &TestServer, line: &str) -> String {
 fn a_ceiling_of_a_level_is_set_shown_and_removed() {
     let server = TestServer::start();
     let made = done(&server, "level create own --rate 48MiB/s --volume-ceiling 40MiB/s");
-    assert_eq!(made, "level own: 48 MiB/s per TiB, at most 40 MiB/s per volume\n");
+    assert_eq!(made, "level own: 48 MiB/s per TiB, volume ceiling 40 MiB/s\n");
     done(&server, "pool create ceiled --level own --size 4TiB");
     done(&server, "volume create capped --pool ceiled --quota 1TiB");
     let shown = done(&server, "volume show capped");
-    assert!(shown.contains("ceiling of the level") && shown.contains("40 MiB/s"), "{shown}");
+    assert!(shown.contains("volume ceiling") && shown.contains("40 MiB/s"), "{shown}");
     let sized = done(&server, "size --throughput 41MiB/s --level own --qos auto");
-    assert!(sized.contains("the level limits each volume to 40 MiB/s"), "{sized}");
+    assert!(sized.contains("the volume ceiling of the level is 40 MiB/s"), "{sized}");
     let set = done(&server, "level set own --volume-ceiling none");
     assert!(set.contains("capped  40 MiB/s      48 MiB/s"), "{set}");
-    assert!(!done(&server, "volume show capped").contains("ceiling of the level"));
+    assert!(!done(&server, "volume show capped").contains("volume ceiling"));
 }
 
 #[test]

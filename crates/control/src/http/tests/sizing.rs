@@ -27,7 +27,7 @@ async fn a_rate_is_sized_in_every_model_and_at_every_level() {
     assert_eq!(premium.limit_bytes_per_second, 4500 << 20);
     let own = found(&sizing.choices, Qos::Auto, "own");
     assert_eq!((own.quota_bytes, own.limit_bytes_per_second), (None, 0));
-    assert!(own.unreachable.contains("limits each volume to 1000 MiB/s"), "{own:?}");
+    assert!(own.unreachable.contains("volume ceiling of the level is 1000 MiB/s"), "{own:?}");
     let custom = found(&sizing.choices, Qos::Custom, "");
     assert_eq!(custom.pool_iops, Some(72_000));
     let one = SizingQuery { level: Some("premium".into()), qos: Some(Qos::Manual), ..wanted(64) };
@@ -44,6 +44,81 @@ async fn a_quota_has_the_rate_of_each_level() {
     assert_eq!(found(&choices, Qos::Auto, "standard").limit_bytes_per_second, 1_638_400);
     let v1 = found(&choices, Qos::ProvisionedV1, "");
     assert_eq!((v1.limit_bytes_per_second, v1.base_iops), (110 << 20, Some(3100)));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_clients_of_a_quota_are_those_of_each_choice() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let query = SizingQuery {
+        quota_bytes: Some(100 * GIB),
+        request_bytes: Some(8 << 10),
+        latency_nanos: Some(10_000_000),
+        round_trip_nanos: Some(10_000_000),
+        ..SizingQuery::default()
+    };
+    let sizing = running.client.sizing(&query).await.unwrap();
+    assert_eq!((sizing.concurrency, sizing.window), (None, None));
+    let needs = |qos, level| {
+        let choice = found(&sizing.choices, qos, level);
+        let of = choice.concurrency.as_ref().unwrap();
+        let window = choice.window.as_ref().unwrap().window_bytes;
+        (of.operations_per_second, of.in_flight, window)
+    };
+    // 1.5625 MiB/s and 12.5 MiB/s; 110 MiB/s are 14,080 operations, of which 10,000 are allowed.
+    assert_eq!(needs(Qos::Auto, "standard"), (200, 2, 16_384));
+    assert_eq!(needs(Qos::Auto, "ultra"), (1600, 16, 131_072));
+    assert_eq!(needs(Qos::ProvisionedV1, ""), (10_000, 100, 1_153_434));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn operations_alone_are_sized_by_the_throughput_that_they_need() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let query =
+        SizingQuery { iops: Some(16_000), request_bytes: Some(4096), ..SizingQuery::default() };
+    let sizing = running.client.sizing(&query).await.unwrap();
+    let premium = found(&sizing.choices, Qos::Auto, "premium");
+    // 62.5 MiB/s.
+    assert_eq!(
+        (premium.quota_bytes, premium.limit_bytes_per_second),
+        (Some(1000 * GIB), 65_536_000)
+    );
+    let custom = found(&sizing.choices, Qos::Custom, "");
+    assert_eq!(custom.volume_iops, Some(16_000));
+    assert_eq!(custom.volume_throughput_bytes_per_second, Some(65_536_000));
+    let few = SizingQuery { request_bytes: None, iops: Some(1), ..query };
+    let sizing = running.client.sizing(&few).await.unwrap();
+    assert_eq!(sizing.request_bytes, 64 << 10);
+    assert_eq!(found(&sizing.choices, Qos::Auto, "premium").quota_bytes, Some(GIB));
+    let least = SizingQuery { request_bytes: Some(1), ..few };
+    let sizing = running.client.sizing(&least).await.unwrap();
+    let premium = found(&sizing.choices, Qos::Auto, "premium");
+    assert_eq!((premium.quota_bytes, premium.limit_bytes_per_second), (Some(1 << 20), 64));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn sizes_beyond_the_largest_are_not_reached() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let sizing = |rate| {
+        let query =
+            SizingQuery { throughput_bytes_per_second: Some(rate), ..SizingQuery::default() };
+        let client = &running.client;
+        async move { client.sizing(&query).await.unwrap().choices }
+    };
+    for choice in sizing(u64::MAX).await {
+        assert!(!choice.unreachable.is_empty() && choice.quota_bytes.is_none(), "{choice:?}");
+    }
+    let choices = sizing(17 << 40).await;
+    let standard = found(&choices, Qos::Auto, "standard");
+    assert!(standard.unreachable.contains("more than 1 EiB"), "{standard:?}");
+    assert_eq!(found(&choices, Qos::Auto, "premium").unreachable, "");
+    for bytes in [1000, (1 << 60) + 1] {
+        let query = SizingQuery { quota_bytes: Some(bytes), ..SizingQuery::default() };
+        let refused = refusal(running.client.sizing(&query).await);
+        assert_eq!((refused.0, refused.1.code.as_str()), (400, "size_out_of_bounds"));
+    }
     running.stop().await;
 }
 
