@@ -4,6 +4,7 @@ use super::pairs::Pick;
 use super::*;
 use crate::scenario::{Bound, Cache, Chart};
 use std::collections::BTreeSet;
+use weir_load::target::{NfsTarget, Target};
 use weir_load::workload::{Length, MixOp, Operation, Pattern, Rate, Stability, Workload};
 
 const GIB: u64 = 1 << 30;
@@ -349,6 +350,23 @@ fn the_mix_of_eda_is_the_public_one() {
     assert_eq!(both.steps[0].loads.len(), 2);
     for name in ["eda", "eda-frontend", "eda-backend"] {
         assert!(loads(&get(name)).all(|load| load.clients % 6 == 0), "six addresses, evenly");
+    }
+}
+
+#[test]
+fn writes_are_applied_as_stably_as_the_page_says() {
+    let nfs = Target::Nfs(NfsTarget::new("192.0.2.1:2049".parse().unwrap(), "/vol"));
+    let (eda, accuracy) = (["eda", "eda-frontend", "eda-backend"], "weir-contract-accuracy");
+    for entry in all() {
+        for step in get(&entry.name).steps {
+            let name = entry.name.as_str();
+            let of_a_mix = name == accuracy && step.name != "as-published";
+            let unstable = eda.contains(&name) || of_a_mix;
+            let wanted = if unstable { Stability::Unstable } else { Stability::FileSync };
+            for load in step.loads.iter().filter(|load| load.writes()) {
+                assert_eq!(load.applied_to(&nfs).stability, wanted, "{name}, step {}", step.name);
+            }
+        }
     }
 }
 
