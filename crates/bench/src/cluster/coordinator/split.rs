@@ -112,7 +112,7 @@ fn unknown(load: &Workload, host: &str, workers: &[Hand<'_>]) -> BenchError {
     let names: Vec<_> = workers.iter().map(|worker| worker.name).collect();
     BenchError::Peer(format!(
         "the load {:?} is for the host {host:?}, but no worker has that name; the workers are: {}. \
-         Name one with --worker {host}=HOST:PORT",
+         Name one with --worker {host}=ssh:[USER@]HOST",
         load.name,
         names.join(", ")
     ))
@@ -215,7 +215,7 @@ mod tests {
         let error = deal(&[load("a", 2, &["hd9"])], &workers).unwrap_err().to_string();
         assert!(
             error.contains("the workers are: x, y")
-                && error.contains("hd9=HOST"),
+                && error.contains("--worker hd9=ssh:[USER@]HOST"),
             "{error}"
         );
         workers[0].there = false;
