@@ -13,6 +13,7 @@ use std::sync::mpsc::channel;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 use weir_load::error::BenchError;
+use weir_scenario::scenario::Host;
 
 /// Bytes kept of what a child complains about.
 const COMPLAINT: usize = 2000;
@@ -49,10 +50,19 @@ impl FromStr for Wanted {
         let Some(host) = place.strip_prefix("ssh:") else {
             return Err(format!("{}; workers cannot listen on a port any more", refused()));
         };
-        // ssh would parse a host that begins with a hyphen as an option.
+        let (user, system) = match host.rsplit_once('@') {
+            Some((user, system)) => (Some(user), system),
+            None => (None, host),
+        };
+        if !Host::is_system(system) || !user.is_none_or(Host::is_user) {
+            return Err(format!(
+                "{}; a host has letters, digits and . _ - : [ ] %, a user letters, digits and . _ -, \
+                 and neither begins with a hyphen",
+                refused()
+            ));
+        }
         let plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
-        let odd = host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace);
-        if odd || !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
+        if !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
             return Err(refused());
         }
         let name = if name.is_empty() { host } else { name }.to_owned();
@@ -328,10 +338,20 @@ mod tests {
         let ssh = |host: &str| WorkerPlace::Ssh(host.to_owned());
         assert_eq!(wanted("ssh:h1"), ("h1".to_owned(), ssh("h1")));
         assert_eq!(wanted("b=ssh:me@h2"), ("b".to_owned(), ssh("me@h2")));
+        assert_eq!(wanted("c=ssh:PC$@[fe80::1%eth0]").1, ssh("PC$@[fe80::1%eth0]"));
         for wrong in ["", "a=", "=ssh:h1", "a b=ssh:h1", "ssh:", "ssh:-oProxyCommand=x", "ssh:a b"]
         {
             let error = wrong.parse::<Wanted>().unwrap_err();
             assert!(error.contains("ssh:[USER@]HOST"), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_place_has_characters_of_a_shell() {
+        for host in ["$(id)", "a;b", "h|x", "`id`", "a'b", "h$", "ä", "a@b@c", "@h", "-l@h", "$a@h"]
+        {
+            let error = format!("w=ssh:{host}").parse::<Wanted>().unwrap_err();
+            assert!(error.contains("ssh:[USER@]HOST; a host has letters"), "{error}");
         }
     }
 
