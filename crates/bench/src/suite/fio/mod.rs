@@ -28,18 +28,23 @@ pub struct FioExecutor {
 }
 
 impl FioExecutor {
-    /// On `target`, which must be a path.
+    /// On `target`, which must be a path of one mount.
     ///
     /// # Errors
-    /// [`BenchError::Target`] if the target is no path; [`BenchError::Workload`] if fio is not
-    /// installed or too old.
+    /// [`BenchError::Target`] if the target is no path or has several mounts;
+    /// [`BenchError::Workload`] if fio is not installed or too old.
     pub fn new(target: &Target) -> Result<Self, BenchError> {
-        let Target::Path(PathTarget { root: path, .. }) = target else {
+        let Target::Path(PathTarget { root: path, more }) = target else {
             return Err(BenchError::Target(format!(
                 "fio supports only mounted paths: mount {target} and give the path, or omit \
                  --engine fio"
             )));
         };
+        if !more.is_empty() {
+            return Err(BenchError::Target(
+                "fio supports only one mount: omit --mounts or --engine fio".to_owned(),
+            ));
+        }
         let Some(program) = crate::program::find("fio") else {
             return Err(BenchError::Workload(
                 "fio is not installed: apt-get install fio, or omit --engine fio".to_owned(),
