@@ -8,7 +8,7 @@ pub mod jobs;
 mod output;
 mod process;
 
-use super::{Applied, Context, Executor};
+use super::{Applied, Context, Executor, mounted};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -101,7 +101,9 @@ impl Executor for FioExecutor {
         }
         let each = records.into_iter().map(|record| record.record(std::mem::take(&mut marks)));
         let record = StepRecord { loads: each.collect() };
-        Ok(Applied { record, workers: Vec::new(), notes: jobs::notes(loads) })
+        let mut notes = jobs::notes(loads);
+        notes.extend(mounted::notes(&targets, loads));
+        Ok(Applied { record, workers: Vec::new(), notes })
     }
 }
 
