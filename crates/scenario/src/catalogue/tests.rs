@@ -371,6 +371,39 @@ fn writes_are_applied_as_stably_as_the_page_says() {
 }
 
 #[test]
+fn minutes_contain_the_cool_down() {
+    let test = get("azure-files-multifile");
+    let mut without = test.clone();
+    without.steps[0].loads[0].cooldown_s = 0.0;
+    let [with, without] = [&test, &without].map(|test| scale::estimate(test, 3).as_secs_f64());
+    assert!((with - without - 15.0).abs() < 1e-9, "5 s in each of three runs");
+}
+
+#[test]
+fn ratios_of_smb_are_for_orientation_over_nfs_alone() {
+    for pair in pairs::pairs() {
+        let over_nfs = pair.base.test.starts_with("azure") && pair.base.test.ends_with("-nfs");
+        assert_eq!(pair.published.orientation, over_nfs, "{}", pair.name);
+        assert_eq!(pair.published.words.starts_with("of SMB"), over_nfs, "{}", pair.name);
+    }
+}
+
+#[test]
+fn what_waits_is_no_work_of_the_page() {
+    // A test that waits has no item that works by it alone.
+    for item in audit::PAGES.iter().flat_map(|page| page.items) {
+        if let audit::End::Works(place) = item.end {
+            for entry in all().iter().filter(|entry| entry.waiting.is_some()) {
+                let name = format!("`{}`", entry.name);
+                assert!(!place.contains(&name), "{}: {} waits", item.what, entry.name);
+            }
+            assert!(!place.contains("azure-multichannel-…"), "{}", item.what);
+            assert!(!place.contains("azure-channels-"), "{}", item.what);
+        }
+    }
+}
+
+#[test]
 fn shares_of_every_mix_add_up() {
     for entry in all() {
         for load in loads(&get(&entry.name)).filter(|load| load.operation == Operation::Mix) {
