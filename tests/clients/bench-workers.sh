@@ -322,7 +322,10 @@ hosts_of_a_file() {
 }
 
 unknown_hosts() {
-    vdbench unknown ",user=-evil"
+    vdbench evil ",user=-evil"
+    refused "$WEIR" bench run "$work/evil.vdb" "$target" --dry-run >"$work/evil.log" 2>&1
+    complains evil 'evil.vdb:1: user: "-evil" is not a user' || return 1
+    vdbench unknown "" && sed -i 's/,system=w.$//' "$work/unknown.vdb"
     refused "$WEIR" bench run "$work/unknown.vdb" "$target" --dry-run >"$work/unknown.log" 2>&1
     complains unknown '--worker hd1=ssh:' || return 1
     "$WEIR" bench run "$work/unknown.vdb" "$target" --local-workers 2 --json "$work/here.json" 2>&1 &&

@@ -21,20 +21,21 @@ pub(super) fn workers(
 ) -> Result<Vec<Wanted>, CliError> {
     let mut workers = args.wanted();
     let known: BTreeSet<String> = workers.iter().map(|worker| worker.name.clone()).collect();
-    let missing: Vec<(String, Option<Host>)> =
-        named(scenarios).into_iter().filter(|(name, _)| !known.contains(name)).collect();
+    let missing: Vec<String> =
+        named(scenarios).into_iter().filter(|name| !known.contains(name)).collect();
     if missing.is_empty() {
         return Ok(workers);
     }
     if let Some(count) = args.local_workers {
         let local = |at: usize| format!("local-{}", at % usize::try_from(count).unwrap_or(1) + 1);
-        let names = missing.into_iter().map(|(name, _)| name);
+        let numbered = missing.into_iter().enumerate();
         let stand_ins: BTreeMap<String, String> =
-            names.enumerate().map(|(at, name)| (name, local(at))).collect();
+            numbered.map(|(at, name)| (name, local(at))).collect();
         scenarios.iter_mut().for_each(|scenario| rename(scenario, &stand_ins));
         return Ok(workers);
     }
-    for (name, host) in missing {
+    for name in missing {
+        let host = defined(scenarios, &name)?;
         let place = host.as_ref().and_then(place).ok_or_else(|| unknown(&name))?;
         if let Some(shell) = host.as_ref().and_then(|host| host.shell.as_deref())
             && shell != "ssh"
@@ -55,20 +56,56 @@ fn unknown(name: &str) -> CliError {
     ))
 }
 
-/// The hosts that loads name, each once, in order, with what the text says of them.
-fn named(scenarios: &[Scenario]) -> Vec<(String, Option<Host>)> {
-    let mut all: Vec<(String, Option<Host>)> = Vec::new();
-    for scenario in scenarios.iter().filter(|scenario| scenario.waiting.is_none()) {
-        for name in scenario.steps.iter().flat_map(|step| &step.loads).flat_map(|load| &load.hosts)
-        {
-            if all.iter().any(|(known, _)| known == name) {
-                continue;
-            }
-            let host = scenario.hosts.iter().find(|host| host.name == *name);
-            all.push((name.clone(), host.cloned()));
+/// The hosts that the loads of a scenario name.
+fn hosts_of(scenario: &Scenario) -> impl Iterator<Item = &String> {
+    scenario.steps.iter().flat_map(|step| &step.loads).flat_map(|load| &load.hosts)
+}
+
+/// The scenarios that are applied.
+fn applied(scenarios: &[Scenario]) -> impl Iterator<Item = &Scenario> {
+    scenarios.iter().filter(|scenario| scenario.waiting.is_none())
+}
+
+/// The hosts that loads name, each once, in order.
+fn named(scenarios: &[Scenario]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in applied(scenarios).flat_map(hosts_of) {
+        if !all.contains(name) {
+            all.push(name.clone());
         }
     }
     all
+}
+
+/// The definition of the host `name` in the texts whose loads name it; `None` without one.
+///
+/// # Errors
+/// [`CliError::Usage`] if two texts define it on different machines or with different users: there
+/// is one worker of this name.
+fn defined(scenarios: &[Scenario], name: &str) -> Result<Option<Host>, CliError> {
+    let mut users = applied(scenarios)
+        .filter(|scenario| hosts_of(scenario).any(|host| host == name))
+        .map(|scenario| (scenario, scenario.hosts.iter().find(|host| host.name == name)));
+    let Some((first, host)) = users.next() else { return Ok(None) };
+    let login = |host: Option<&Host>| host.map(|host| (host.system.clone(), host.user.clone()));
+    match users.find(|(_, other)| login(*other) != login(host)) {
+        None => Ok(host.cloned()),
+        Some((second, other)) => Err(CliError::Usage(format!(
+            "the host {name:?} is {} in {} and {} in {}: give it another name in one of them, say \
+             where it is with --worker {name}=ssh:[USER@]HOST, or measure them in two runs",
+            in_words(host),
+            first.name,
+            in_words(other),
+            second.name
+        ))),
+    }
+}
+
+/// The machine of a host as the text says it.
+fn in_words(host: Option<&Host>) -> String {
+    let Some(host) = host else { return "not defined".to_owned() };
+    let user = host.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+    format!("{user}{}", host.system.as_deref().unwrap_or("(no system)"))
 }
 
 /// Where a worker is started for `host`; `None` if the text does not say.
@@ -170,6 +207,33 @@ mod tests {
             assert!(refused.contains(&format!("--worker {name}=ssh:")), "{refused}");
             assert!(refused.contains("--local-workers"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_host_that_two_files_define_differently_is_refused_with_both_names() {
+        let file = |name: &str, system: Option<&str>| {
+            let mut one = on_hosts(&["hd1", "hd2"]);
+            one.name = name.to_owned();
+            one.hosts[0] = host("hd1", system, Some("root"));
+            one
+        };
+        let with = |args: &WorkersArgs, others: Option<&str>| {
+            let mut both = [file("first", Some("10.0.0.1")), file("second", others)];
+            workers(args, &mut both).map_err(|error| error.to_string())
+        };
+        let alone = WorkersArgs::default();
+        assert_eq!(with(&alone, Some("10.0.0.1")).unwrap().len(), 2);
+        let why = with(&alone, Some("10.0.0.9")).unwrap_err();
+        let words = "\"hd1\" is root@10.0.0.1 in first and root@10.0.0.9 in second";
+        assert!(why.contains(words) && why.contains("--worker hd1=ssh:"), "{why}");
+        assert!(with(&alone, None).unwrap_err().contains("root@(no system) in second"));
+        // The command line says which machine is meant.
+        let mut given = WorkersArgs::default();
+        given.worker = vec!["hd1=ssh:a".parse().unwrap()];
+        assert_eq!(with(&given, Some("10.0.0.9")).unwrap().len(), 2);
+        let mut local = WorkersArgs::default();
+        local.local_workers = Some(1);
+        assert_eq!(with(&local, Some("10.0.0.9")).unwrap().len(), 1);
     }
 
     #[test]

@@ -4,15 +4,16 @@ use super::greet::greet;
 use super::link::{Halves, Patience, Slot};
 use super::wire::Welcome;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 use weir_load::error::BenchError;
+use weir_scenario::scenario::Host;
 
 /// Bytes kept of what a child complains about.
 const COMPLAINT: usize = 2000;
@@ -49,10 +50,19 @@ impl FromStr for Wanted {
         let Some(host) = place.strip_prefix("ssh:") else {
             return Err(format!("{}; workers cannot listen on a port any more", refused()));
         };
-        // ssh would parse a host that begins with a hyphen as an option.
+        let (user, system) = match host.rsplit_once('@') {
+            Some((user, system)) => (Some(user), system),
+            None => (None, host),
+        };
+        if !Host::is_system(system) || !user.is_none_or(Host::is_user) {
+            return Err(format!(
+                "{}; a host has letters, digits and . _ - : [ ] %, a user letters, digits and . _ -, \
+                 and neither begins with a hyphen",
+                refused()
+            ));
+        }
         let plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
-        let odd = host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace);
-        if odd || !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
+        if !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
             return Err(refused());
         }
         let name = if name.is_empty() { host } else { name }.to_owned();
@@ -65,13 +75,17 @@ impl FromStr for Wanted {
 pub enum Program {
     /// One that is there, by its path or its name on the search path.
     There(String),
-    /// A copy of the program that runs, which is removed as soon as it has started.
+    /// A copy of the program that runs. Its file has no name there, so that nothing is left of it
+    /// however the copying or the worker ends.
     Copied,
 }
 
-/// Takes a program from standard input, and says where it is.
-const TAKE_COPY: &str = "f=$(mktemp \"${TMPDIR:-/tmp}/weir-worker.XXXXXX\") && cat >\"$f\" && \
-                         chmod 700 \"$f\" && echo \"$f\"";
+/// The line that tells that a copied program has arrived.
+const COPIED: &str = "weir-worker-copied";
+/// Bytes of a copied program that are sent at a time.
+const COPY_CHUNK: usize = 64 << 10;
+/// Most bytes that the other machine may print before [`COPIED`], such as a greeting at login.
+const CHATTER: u64 = 64 << 10;
 
 /// How to launch workers.
 #[derive(Clone, Debug)]
@@ -118,13 +132,13 @@ impl Launch {
 
     fn one(&self, wanted: &Wanted) -> Result<Connected, BenchError> {
         let failed = |why: &str| BenchError::Peer(format!("worker {}: {why}", wanted.name));
-        let command = match &wanted.place {
+        let (command, copy) = match &wanted.place {
             WorkerPlace::Ssh(host) => self.over_ssh(host).map_err(|why| failed(&why))?,
-            WorkerPlace::Local => own_program(),
+            WorkerPlace::Local => (own_program(), None),
         };
         let started = Offspring::start(command);
         let (halves, child) = started.map_err(|error| failed(&error.to_string()))?;
-        let greeted = within(self.patience.greeting, halves);
+        let greeted = within(self.patience.greeting, halves, copy);
         let (welcome, halves) = greeted.map_err(|why| {
             child.end(Duration::from_millis(500));
             let message = child.last_words(LAST_WORDS);
@@ -134,35 +148,19 @@ impl Launch {
         Ok(Connected { name: wanted.name.clone(), welcome, halves, child: Some(child) })
     }
 
-    /// The command that starts a worker on `host`.
-    fn over_ssh(&self, host: &str) -> Result<Command, String> {
+    /// The command that starts a worker on `host`, and the program to send to it.
+    fn over_ssh(&self, host: &str) -> Result<(Command, Option<ProgramCopy>), String> {
         let serve = "bench worker --stdio";
         Ok(match &self.program {
-            Program::There(program) => self.ssh(host, &format!("{} {serve}", quoted(program))),
+            Program::There(program) => {
+                (self.ssh(host, &format!("{} {serve}", quoted(program))), None)
+            }
             Program::Copied => {
-                let file = quoted(&self.copy_to(host)?);
-                // A program that runs needs its name no longer, and a killed one leaves nothing.
-                let run = format!("exec 9<{file} && rm {file} && exec /proc/self/fd/9 {serve}");
-                self.ssh(host, &run)
+                let copy = ProgramCopy::own()
+                    .map_err(|error| format!("cannot read the program: {error}"))?;
+                (self.ssh(host, &copy.command(serve)), Some(copy))
             }
         })
-    }
-
-    /// Copies the program that runs to `host`; gives its path there.
-    fn copy_to(&self, host: &str) -> Result<String, String> {
-        let failed = |why: String| format!("cannot copy the program there: {why}");
-        let program = File::open("/proc/self/exe").map_err(|error| failed(error.to_string()))?;
-        let output = self.ssh(host, TAKE_COPY).stdin(program).output();
-        let output = output.map_err(|error| failed(error.to_string()))?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        match said.lines().next_back().filter(|_| output.status.success()) {
-            Some(path) if path.starts_with('/') => Ok(path.to_owned()),
-            _ => {
-                let complaint = String::from_utf8_lossy(&output.stderr);
-                let plain = weir_core::text::brief(complaint.trim());
-                Err(failed(format!("{}, its message: {plain}", output.status)))
-            }
-        }
     }
 
     fn ssh(&self, host: &str, remote: &str) -> Command {
@@ -172,6 +170,64 @@ impl Launch {
         command.args(words).args(["-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"]);
         command.args(["--", host]).arg(remote);
         command
+    }
+}
+
+/// The program that runs, to be sent over the standard input of the command that starts it.
+struct ProgramCopy {
+    file: File,
+    bytes: u64,
+}
+
+impl ProgramCopy {
+    fn own() -> io::Result<Self> {
+        // The program that runs is there even if its file was replaced meanwhile.
+        let file = File::open("/proc/self/exe")?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { file, bytes })
+    }
+
+    /// The command of a shell that takes the program from standard input, says [`COPIED`], and
+    /// becomes the program with these `arguments`. The file loses its name before anything is
+    /// written. A copy that ended early has another length and is not started.
+    fn command(&self, arguments: &str) -> String {
+        let Self { bytes, .. } = self;
+        format!(
+            "f=$(mktemp \"${{TMPDIR:-/tmp}}/weir-worker.XXXXXX\") && exec 8>\"$f\" 9<\"$f\" && \
+             rm \"$f\" && head -c {bytes} >&8 && exec 8>&- && f=/proc/$$/fd/9 && \
+             [ \"$(wc -c <$f)\" -eq {bytes} ] && chmod 700 $f && echo {COPIED} && \
+             exec $f {arguments}"
+        )
+    }
+
+    /// Sends the program and waits until it has arrived; calls `moved` for each part.
+    fn send(self, halves: &mut Halves, moved: impl Fn()) -> io::Result<()> {
+        let mut file = self.file.take(self.bytes);
+        let mut chunk = vec![0; COPY_CHUNK];
+        loop {
+            match file.read(&mut chunk)? {
+                0 => break,
+                len => halves.write.write_all(chunk.get(..len).unwrap_or_default())?,
+            }
+            moved();
+        }
+        halves.write.flush()?;
+        // Byte for byte: the worker's messages follow the line.
+        let mut answer = (&mut halves.read).take(CHATTER);
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        loop {
+            answer.read_exact(&mut byte).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    io::Error::new(error.kind(), "it did not arrive as a whole")
+                }
+                _ => error,
+            })?;
+            match byte {
+                [b'\n'] if line == COPIED.as_bytes() => return Ok(()),
+                [b'\n'] => line.clear(),
+                [other] => line.push(other),
+            }
+        }
     }
 }
 
@@ -202,25 +258,48 @@ fn distinct(wanted: &[Wanted]) -> Result<(), BenchError> {
     }
 }
 
-/// Greets; gives up, and ends the connection, when it takes too long.
-fn within(time: Duration, halves: Halves) -> Result<(Welcome, Halves), String> {
+/// News of a worker that is being greeted.
+enum News {
+    /// A part of its program has been sent.
+    Moved,
+    /// It has answered, or can't.
+    Greeted(Box<Result<(Welcome, Halves), String>>),
+}
+
+/// Sends the program, if there is one, and greets; gives up, and ends the connection, when nothing
+/// goes on for `time`.
+fn within(
+    time: Duration,
+    halves: Halves,
+    copy: Option<ProgramCopy>,
+) -> Result<(Welcome, Halves), String> {
     let Halves { read, write, close } = halves;
     let close: Arc<dyn Fn() + Send + Sync> = Arc::from(close);
     let own = Arc::clone(&close);
     let mut halves = Halves { read, write, close: Box::new(move || own()) };
-    let (sender, outcome) = channel();
+    let (sender, news) = sync_channel(1);
     let greeting = move || {
-        let greeted = greet(&mut halves);
-        let greeted = greeted.map(|welcome| (welcome, halves)).map_err(|error| error.to_string());
-        // The caller may have given up.
-        drop(sender.send(greeted));
+        // The caller may have given up, and closed the connection.
+        let moved = || drop(sender.send(News::Moved));
+        let sent = copy.map_or(Ok(()), |copy| copy.send(&mut halves, moved));
+        let greeted = match sent {
+            Err(error) => Err(format!("cannot copy the program there: {error}")),
+            Ok(()) => greet(&mut halves).map_err(|error| error.to_string()),
+        };
+        drop(sender.send(News::Greeted(Box::new(greeted.map(|welcome| (welcome, halves))))));
     };
     let thread = Builder::new().name("bench-greet".to_owned()).spawn(greeting);
     thread.map_err(|error| error.to_string())?;
-    outcome.recv_timeout(time).unwrap_or_else(|_| {
-        close();
-        Err(format!("it did not answer the greeting within {} s", time.as_secs()))
-    })
+    loop {
+        match news.recv_timeout(time) {
+            Ok(News::Moved) => {}
+            Ok(News::Greeted(outcome)) => return *outcome,
+            Err(_) => {
+                close();
+                return Err(format!("it did not answer the greeting within {} s", time.as_secs()));
+            }
+        }
+    }
 }
 
 /// A child that is a worker, or leads to one. It ends when it is dropped.
@@ -328,10 +407,20 @@ mod tests {
         let ssh = |host: &str| WorkerPlace::Ssh(host.to_owned());
         assert_eq!(wanted("ssh:h1"), ("h1".to_owned(), ssh("h1")));
         assert_eq!(wanted("b=ssh:me@h2"), ("b".to_owned(), ssh("me@h2")));
+        assert_eq!(wanted("c=ssh:PC$@[fe80::1%eth0]").1, ssh("PC$@[fe80::1%eth0]"));
         for wrong in ["", "a=", "=ssh:h1", "a b=ssh:h1", "ssh:", "ssh:-oProxyCommand=x", "ssh:a b"]
         {
             let error = wrong.parse::<Wanted>().unwrap_err();
             assert!(error.contains("ssh:[USER@]HOST"), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_place_has_characters_of_a_shell() {
+        for host in ["$(id)", "a;b", "h|x", "`id`", "a'b", "h$", "ä", "a@b@c", "@h", "-l@h", "$a@h"]
+        {
+            let error = format!("w=ssh:{host}").parse::<Wanted>().unwrap_err();
+            assert!(error.contains("ssh:[USER@]HOST; a host has letters"), "{error}");
         }
     }
 
@@ -359,7 +448,8 @@ mod tests {
             program: Program::There("/opt/my weir/it's".to_owned()),
             patience: Patience::default(),
         };
-        let command = launch.over_ssh("me@host").unwrap();
+        let (command, copy) = launch.over_ssh("me@host").unwrap();
+        assert!(copy.is_none());
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         assert_eq!(words[..2], ["-p", "22"]);
         assert_eq!(words[words.len() - 3..words.len() - 1], ["--", "me@host"]);
@@ -383,19 +473,50 @@ mod tests {
         assert!(error.contains("no such host"), "{error}");
     }
 
+    /// Sends a copy to `shell`, which runs the command in `$1` with `$TMPDIR` as its directory for
+    /// files; gives what came of it and the number of files left there.
+    fn copied(shell: &str, arguments: &str) -> (io::Result<()>, usize) {
+        let directory = tempfile::tempdir().unwrap();
+        let copy = ProgramCopy::own().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", shell, "ssh", &copy.command(arguments)]);
+        command.env("TMPDIR", directory.path());
+        let (mut halves, child) = Offspring::start(command).unwrap();
+        let sent = copy.send(&mut halves, || {});
+        drop(halves);
+        child.end(CHILD_END);
+        (sent, std::fs::read_dir(directory.path()).unwrap().count())
+    }
+
     #[test]
     fn the_program_is_copied_as_it_is() {
-        // A stand-in for ssh that runs the command, its last word, here.
-        let here = "for last; do :; done; exec sh -c \"$last\"";
-        let launch = Launch {
-            ssh: ["sh", "-c", here, "ssh"].map(str::to_owned).to_vec(),
-            program: Program::Copied,
-            patience: Patience::default(),
-        };
-        let copy = launch.copy_to("host").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (copy, chatter) = (directory.path().join("copy"), "echo welcome; ");
+        // In place of the worker, the copy is read.
+        let shell = format!(
+            "{chatter} c=${{1%exec *}}; exec sh -c \"$c exec cat \\$f >{}\"",
+            copy.display()
+        );
+        let (sent, left) = copied(&shell, "");
+        sent.unwrap();
+        assert_eq!(left, 0);
         let (own, copied) = (std::fs::read("/proc/self/exe").unwrap(), std::fs::read(&copy));
-        std::fs::remove_file(&copy).unwrap();
-        assert!(own == copied.unwrap(), "{copy} differs");
+        assert!(own == copied.unwrap(), "the copy differs");
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_nothing_and_is_not_started() {
+        for (case, shell) in [
+            ("the disk is full", "ulimit -f 64; exec sh -c \"$1\""),
+            ("the link is lost", "head -c 100000 | exec sh -c \"$1\""),
+        ] {
+            let started = tempfile::tempdir().unwrap();
+            let mark = started.path().join("started");
+            // The test program would print its list of tests.
+            let (sent, left) = copied(shell, &format!("--list >{}", mark.display()));
+            assert!(sent.is_err(), "{case}");
+            assert_eq!((left, mark.exists()), (0, false), "{case}");
+        }
     }
 
     #[test]

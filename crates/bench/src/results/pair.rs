@@ -71,6 +71,8 @@ pub enum PairVerdict {
     Opposite,
     /// The interval contains both 1 and something of the published range.
     Undecided,
+    /// None: the ratio was published for another protocol.
+    Orientation,
     /// Too few repeats for any confidence.
     FewRuns,
 }
@@ -86,6 +88,7 @@ impl PairVerdict {
             Self::NotShown => "no such effect shown",
             Self::Opposite => "the opposite of the published",
             Self::Undecided => "undecided",
+            Self::Orientation => "none: published for another protocol",
             Self::FewRuns => "too few repeats: no confidence",
         }
     }

@@ -1,6 +1,7 @@
 //! The checks of scenarios that contact no machine: a dry run, a run and its workers refuse the
 //! same.
 
+use super::mounted;
 use crate::cluster::{Hand, check_lengths, deal};
 use std::collections::BTreeSet;
 use weir_load::engine::{check_sources, check_step};
@@ -23,6 +24,7 @@ pub fn check(
         for step in &scenario.steps {
             let at = |error| placed(&scenario.name, Some(&step.name), &error);
             check_one(targets, workers, step).map_err(at)?;
+            mounted::check(targets, scenario.language, step).map_err(at)?;
         }
         one_number_of_connections(targets, scenario)
             .map_err(|error| placed(&scenario.name, None, &error))?;

@@ -1,6 +1,7 @@
 //! The executor that applies the loads of a step: this process, several workers, or another
 //! program.
 
+use super::mounted;
 use crate::results::WorkerResult;
 use std::time::Instant;
 use weir_load::control::Control;
@@ -77,7 +78,8 @@ impl Executor for Local {
         let record =
             step.run(Instant::now(), context.control, |window| (context.observe)(window))?;
         let shared = |load: &Workload| self.targets.of(load).ok()?.shared_source(load.clients);
-        let notes = loads.iter().filter_map(shared).collect();
+        let mut notes: Vec<String> = loads.iter().filter_map(shared).collect();
+        notes.extend(mounted::notes(&self.targets, loads));
         Ok(Applied { record, workers: Vec::new(), notes })
     }
 }

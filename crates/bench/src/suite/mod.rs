@@ -14,6 +14,7 @@ mod event;
 mod executor;
 pub mod fio;
 mod meter;
+mod mounted;
 mod needs;
 mod options;
 mod place;

@@ -136,7 +136,7 @@ fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
     let days = Workload { length: Length::Seconds(100_000.0), ..endless(1) };
     assert!(error(days).contains("the maximum is one day"));
     let hosts = vec!["hd1".to_owned()];
-    assert!(error(Workload { hosts, ..endless(1) }).contains("--worker hd1=HOST:PORT"));
+    assert!(error(Workload { hosts, ..endless(1) }).contains("--worker hd1=ssh:[USER@]HOST"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub use check::{check_sources, check_step};
 pub use collect::{Phase, Window};
 pub use foreign::Foreign;
 pub use nfs::{FollowUp, Session, mount, room, status_name};
-pub use path::room as path_room;
+pub use path::{mounted_connections, room as path_room};
 pub use record::{Record, StepRecord};
 pub use smb::{SmbReplies, SmbReply, SmbSession, SmbTop, smb_outcome};
 pub use step::{PreparedStep, prepare_step};

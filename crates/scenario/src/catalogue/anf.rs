@@ -14,7 +14,7 @@ const ABOUT: &str = "Six clients (RHEL 9.3, vers=3, nconnect=8, rsize = wsize = 
                      differ: the English one lists six D32s_v5 and a volume of 100 TiB, the French \
                      one says 32 clients; here six run. Our choices, where the publication is \
                      silent: eight jobs a client with a file each (48 of 21,845 MiB), direct I/O, \
-                     so many requests in flight as give about 2 ms at the published rate (as many \
+                     as many requests in flight as give about 2 ms at the published rate (as many \
                      without caches as with them), 30 s of warm-up and 120 s measured.";
 
 /// A row of the published table.

@@ -119,7 +119,7 @@ struct Shape {
 const TEN_FILES: Shape = Shape { jobs: 80, files: 10, bytes: 2 * GIB };
 const ONE_FILE: Shape = Shape { jobs: 8, files: 1, bytes: ONE_FILE_BYTES };
 
-/// One client's load of `kib` KiB blocks over so many connections.
+/// One client's load of `kib` KiB blocks over this number of connections.
 fn channels(kib: u32, connections: u32, shape: Shape) -> Workload {
     Workload {
         jobs: shape.jobs,
@@ -134,7 +134,7 @@ fn channels(kib: u32, connections: u32, shape: Shape) -> Workload {
     }
 }
 
-/// The name of the group of steps of `what` over so many connections.
+/// The name of the group of steps of `what` over this number of connections.
 fn group(what: &str, connections: u32) -> String {
     let plural = if connections == 1 { "" } else { "s" };
     format!("{what}, {connections} connection{plural}")

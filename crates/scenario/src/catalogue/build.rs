@@ -30,12 +30,12 @@ pub(super) fn blocks(kib: u32, depth: u32) -> Workload {
     }
 }
 
-/// `base` reading so many of a hundred.
+/// `base` with this percentage of reads.
 pub(super) fn data(base: &Workload, pattern: Pattern, read_percent: u8) -> Workload {
     Workload { operation: Operation::Data { pattern, read_percent }, ..base.clone() }
 }
 
-/// `base` as fio applies it, reading so many of a hundred: a sequential mix (`rw=rw`) has a
+/// `base` as fio applies it, with this percentage of reads: a sequential mix (`rw=rw`) has a
 /// position of the reads and one of the writes in each file.
 pub(super) fn by_fio(base: &Workload, pattern: Pattern, read_percent: u8) -> Workload {
     if pattern != Pattern::Sequential || !(1..100).contains(&read_percent) {

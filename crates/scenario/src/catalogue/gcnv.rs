@@ -93,7 +93,7 @@ fn test(row: &Row) -> Test {
         title: &format!("GCNV {level}: {} KiB {order} over {}", row.kib, row.protocol.name()),
         about: &format!(
             "Six n2-standard-32 clients with eight jobs each ({mount}), a data set of {size}. Our \
-             choices, where the publication is silent: a file for each job, direct I/O, so many \
+             choices, where the publication is silent: a file for each job, direct I/O, as many \
              requests in flight as give about 2 ms at the published rate, 30 s of warm-up and \
              120 s measured."
         ),

@@ -73,7 +73,7 @@ impl Test {
         Self { protocol: Protocol::Nfs, scenario: head.scenario(steps, None) }
     }
 
-    /// On so many addresses of the server.
+    /// On this number of addresses of the server.
     fn on_addresses(mut self, addresses: u32) -> Self {
         self.scenario.addresses = Some(addresses);
         self

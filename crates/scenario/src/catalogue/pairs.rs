@@ -70,6 +70,9 @@ pub struct PublishedRatio {
     pub low: Option<f64>,
     /// The greatest.
     pub high: Option<f64>,
+    /// It was published for another protocol than that of the two steps: it is shown for
+    /// orientation, and there is no verdict.
+    pub orientation: bool,
 }
 
 /// The tolerance of an "about", as part of the base.
@@ -85,11 +88,23 @@ pub fn pairs() -> Vec<Pair> {
     let mut all = caches();
     all.extend(mixes_and_sizes());
     all.extend(nconnect());
-    for suffix in ["", "-nfs"] {
+    for suffix in ["", NFS] {
         all.extend(channels(suffix));
         all.extend(metadata(suffix));
     }
     all
+}
+
+/// The end of the names of tests that are over NFS in place of SMB.
+const NFS: &str = "-nfs";
+
+/// A ratio that was published for SMB, for the tests with this end of their names.
+fn published_for_smb(suffix: &str, words: &str, range: Range) -> PublishedRatio {
+    if suffix != NFS {
+        return published(AZURE, words, range);
+    }
+    let words = format!("of SMB, for orientation: {words}");
+    PublishedRatio { orientation: true, ..published(AZURE, &words, range) }
 }
 
 /// The least and the greatest ratio.
@@ -112,7 +127,8 @@ const fn under(high: f64) -> Range {
 }
 
 fn published(who: &str, words: &str, (low, high): Range) -> PublishedRatio {
-    PublishedRatio { who: who.to_owned(), words: words.to_owned(), low, high }
+    let (who, words) = (who.to_owned(), words.to_owned());
+    PublishedRatio { who, words, low, high, orientation: false }
 }
 
 fn step(label: &str, test: &str, step: &str) -> Side {
@@ -176,7 +192,7 @@ fn caches() -> Vec<Pair> {
     rows.map(each).into()
 }
 
-/// Halves of reads and writes against reads alone, and 256 KiB against 64 KiB.
+/// Halves of reads and writes against reads alone and writes alone, and 256 KiB against 64 KiB.
 fn mixes_and_sizes() -> Vec<Pair> {
     let (small, large) =
         ("anf-linux-64k-sequential-uncached", "anf-linux-256k-sequential-uncached");
@@ -192,9 +208,17 @@ fn mixes_and_sizes() -> Vec<Pair> {
         let title = format!("256 KiB against 64 KiB: {what}");
         pair((&name, &title), sides, Compared::Throughput, published(ANF, words, range))
     };
+    let writes = |kib: u32, test: &str| {
+        let sides = (step("half of each", test, "reads-50"), step("writes", test, "reads-0"));
+        let name = format!("anf-writes-{kib}k");
+        let title = format!("{kib} KiB: writes against half reads and half writes");
+        pair((&name, &title), sides, Compared::Throughput, published(ANF, "less", under(1.0)))
+    };
     vec![
         half(64, small, "as much", about(1.0)),
         half(256, large, "more", over(1.0)),
+        writes(64, small),
+        writes(256, large),
         size("reads-100", "reads", "less", under(1.0)),
         size("reads-75", "75 % reads", "more", over(1.0)),
         size("reads-50", "50 % reads", "more", over(1.0)),
@@ -243,7 +267,7 @@ fn channels(suffix: &str) -> Vec<Pair> {
     let row = |name: &str, title: &str, sides: (Side, Side), words: &str, range: Range| {
         let name = format!("azure-channels-{name}{suffix}");
         let title = format!("{title}: four connections against one");
-        pair((&name, &title), sides, Compared::Throughput, published(AZURE, words, range))
+        pair((&name, &title), sides, Compared::Throughput, published_for_smb(suffix, words, range))
     };
     let highest = |what: &str, words: &str, range: Range| {
         let test = format!("azure-multichannel-many-files{suffix}");
@@ -294,7 +318,7 @@ fn metadata(suffix: &str) -> Vec<Pair> {
         let name = format!("azure-metadata-{at}-{kind}{suffix}");
         let title = format!("{what}, {word}: metadata cache on against off");
         let sides = (side("off", at), side("on", at));
-        pair((&name, &title), sides, figure, published(AZURE, words, range))
+        pair((&name, &title), sides, figure, published_for_smb(suffix, words, range))
     };
     let work = [
         ("create-open-delete", "Create, open, close, delete"),

@@ -4,6 +4,7 @@ use super::pairs::Pick;
 use super::*;
 use crate::scenario::{Bound, Cache, Chart};
 use std::collections::BTreeSet;
+use weir_load::target::{NfsTarget, Target};
 use weir_load::workload::{Length, MixOp, Operation, Pattern, Rate, Stability, Workload};
 
 const GIB: u64 = 1 << 30;
@@ -349,6 +350,56 @@ fn the_mix_of_eda_is_the_public_one() {
     assert_eq!(both.steps[0].loads.len(), 2);
     for name in ["eda", "eda-frontend", "eda-backend"] {
         assert!(loads(&get(name)).all(|load| load.clients % 6 == 0), "six addresses, evenly");
+    }
+}
+
+#[test]
+fn writes_are_applied_as_stably_as_the_page_says() {
+    let nfs = Target::Nfs(NfsTarget::new("192.0.2.1:2049".parse().unwrap(), "/vol"));
+    let (eda, accuracy) = (["eda", "eda-frontend", "eda-backend"], "weir-contract-accuracy");
+    for entry in all() {
+        for step in get(&entry.name).steps {
+            let name = entry.name.as_str();
+            let of_a_mix = name == accuracy && step.name != "as-published";
+            let unstable = eda.contains(&name) || of_a_mix;
+            let wanted = if unstable { Stability::Unstable } else { Stability::FileSync };
+            for load in step.loads.iter().filter(|load| load.writes()) {
+                assert_eq!(load.applied_to(&nfs).stability, wanted, "{name}, step {}", step.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn minutes_contain_the_cool_down() {
+    let test = get("azure-files-multifile");
+    let mut without = test.clone();
+    without.steps[0].loads[0].cooldown_s = 0.0;
+    let [with, without] = [&test, &without].map(|test| scale::estimate(test, 3).as_secs_f64());
+    assert!((with - without - 15.0).abs() < 1e-9, "5 s in each of three runs");
+}
+
+#[test]
+fn ratios_of_smb_are_for_orientation_over_nfs_alone() {
+    for pair in pairs::pairs() {
+        let over_nfs = pair.base.test.starts_with("azure") && pair.base.test.ends_with("-nfs");
+        assert_eq!(pair.published.orientation, over_nfs, "{}", pair.name);
+        assert_eq!(pair.published.words.starts_with("of SMB"), over_nfs, "{}", pair.name);
+    }
+}
+
+#[test]
+fn what_waits_is_no_work_of_the_page() {
+    // A test that waits has no item that works by it alone.
+    for item in audit::PAGES.iter().flat_map(|page| page.items) {
+        if let audit::End::Works(place) = item.end {
+            for entry in all().iter().filter(|entry| entry.waiting.is_some()) {
+                let name = format!("`{}`", entry.name);
+                assert!(!place.contains(&name), "{}: {} waits", item.what, entry.name);
+            }
+            assert!(!place.contains("azure-multichannel-…"), "{}", item.what);
+            assert!(!place.contains("azure-channels-"), "{}", item.what);
+        }
     }
 }
 

@@ -44,8 +44,8 @@ pub(super) fn tests() -> Vec<Test> {
     vec![six(), curve()]
 }
 
-/// The load on 144 files, each with so many threads that read or write one block at a time and
-/// share the file's position.
+/// The load on 144 files, each with the run's number of threads, which read or write one block at a
+/// time and share the file's position.
 fn load(run: &Run) -> Workload {
     let base = Workload {
         jobs: 144,

@@ -73,6 +73,29 @@ pub struct Host {
     pub shell: Option<String>,
 }
 
+impl Host {
+    /// Is `text` a network name or an address? Names and addresses reach ssh and the commands of
+    /// its configuration, so that nothing is allowed that a shell or ssh would read otherwise.
+    #[must_use]
+    pub fn is_system(text: &str) -> bool {
+        is_plain(text, "._-:[]%")
+    }
+
+    /// Is `text` the name of a user: the same rule as for systems, with a `$` at the end of the
+    /// accounts of machines.
+    #[must_use]
+    pub fn is_user(text: &str) -> bool {
+        is_plain(text.strip_suffix('$').unwrap_or(text), "._-")
+    }
+}
+
+/// Are there only letters and digits of ASCII and `others`, and no hyphen in front, which would
+/// make an option of it?
+fn is_plain(text: &str, others: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(plain)
+}
+
 /// The best chart for the figures of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -13,7 +13,7 @@ use weir_load::workload::Workload;
 /// so is an offset that is not known better.
 const CLOCKS_MS: f64 = 10.0;
 
-/// Makes one result of the `seats`' parts of `loads`.
+/// Makes one result of the `seats`' parts of `loads`, which are as they were applied.
 ///
 /// # Errors
 /// [`BenchError::Peer`] if no record came at all.
@@ -53,10 +53,14 @@ pub(crate) fn gather(
             }
         }
     }
-    for (load, record) in loads.iter().zip(&merged) {
-        if record.is_none() {
-            let name = &load.name;
-            notes.push(format!("no worker of the load {name:?} completed: there are no results"));
+    for (load, record) in loads.iter().zip(&mut merged) {
+        match record {
+            // The workers' copies of the load are theirs to change.
+            Some(record) => record.workload.clone_from(load),
+            None => notes.push(format!(
+                "no worker of the load {:?} completed: there are no results",
+                load.name
+            )),
         }
     }
     let mut records: Vec<Record> = merged.into_iter().flatten().collect();
@@ -245,6 +249,18 @@ mod tests {
         assert!((merged.generator.cpu_s - 4.0).abs() < 1e-9);
         assert!((merged.started_unix_s - 77.0).abs() < 1e-9, "by the coordinator's clock");
         assert!(!merged.interrupted && merged.is_clean());
+    }
+
+    #[test]
+    fn the_load_of_a_result_is_the_one_that_was_ordered() {
+        for odd in 0..2 {
+            let mut seats: Vec<Seat> = (0..2).map(|index| seat(index, 2)).collect();
+            let record = seats[odd].records.get_mut(&0).unwrap();
+            record.workload = Workload { depth: 999, name: "y".to_owned(), ..load() };
+            let applied = gathered(seats).unwrap();
+            let (merged, _) = applied.record.results("x").unwrap();
+            assert_eq!(merged.workload, load(), "worker {odd} tells otherwise");
+        }
     }
 
     #[test]

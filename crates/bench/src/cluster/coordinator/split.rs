@@ -1,6 +1,7 @@
 //! Dealing the loads of a step to workers. Arithmetic: no connection is touched.
 
 use crate::cluster::wire::Assigned;
+use std::collections::BTreeMap;
 use weir_load::error::BenchError;
 use weir_load::workload::{Part, Workload};
 
@@ -20,7 +21,8 @@ pub(crate) type Dealt = (Vec<Vec<Assigned>>, Vec<String>);
 /// no more than it has jobs.
 ///
 /// # Errors
-/// [`BenchError::Peer`] if a load names a worker that there is not, or nobody is left for it.
+/// [`BenchError::Peer`] if a load names a worker that there is not, or nobody is left for it;
+/// [`BenchError::Workload`] if the loads of a flow would be on several workers.
 pub(crate) fn deal(loads: &[Workload], workers: &[Hand<'_>]) -> Result<Dealt, BenchError> {
     let (mut dealt, mut notes) = (vec![Vec::new(); workers.len()], Vec::new());
     // Loads of few jobs do not all go to the first workers.
@@ -45,7 +47,29 @@ pub(crate) fn deal(loads: &[Workload], workers: &[Hand<'_>]) -> Result<Dealt, Be
             }
         }
     }
+    check_flows(workers, &dealt)?;
     Ok((dealt, notes))
+}
+
+/// The jobs of a flow wait for each other, which they can do only within one process.
+fn check_flows(workers: &[Hand<'_>], dealt: &[Vec<Assigned>]) -> Result<(), BenchError> {
+    let mut places: BTreeMap<u32, (&str, &str)> = BTreeMap::new();
+    for (worker, hand) in workers.iter().zip(dealt) {
+        for load in hand.iter().map(|assigned| &assigned.workload) {
+            let Some(flow) = load.flow else { continue };
+            let (first, load_there) =
+                *places.entry(flow.group).or_insert((worker.name, &load.name));
+            if first != worker.name {
+                return Err(BenchError::Workload(format!(
+                    "the loads of flow {} would be on several workers ({load_there:?} on {first}, \
+                     {:?} on {}), which cannot wait for each other: let all of them name the same \
+                     single host, or use one worker",
+                    flow.group, load.name, worker.name
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn takers(
@@ -88,7 +112,7 @@ fn unknown(load: &Workload, host: &str, workers: &[Hand<'_>]) -> BenchError {
     let names: Vec<_> = workers.iter().map(|worker| worker.name).collect();
     BenchError::Peer(format!(
         "the load {:?} is for the host {host:?}, but no worker has that name; the workers are: {}. \
-         Name one with --worker {host}=HOST:PORT",
+         Name one with --worker {host}=ssh:[USER@]HOST",
         load.name,
         names.join(", ")
     ))
@@ -117,6 +141,7 @@ pub(crate) fn jobs_of(workload: &Workload) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_load::workload::Flow;
 
     fn hands<'a>(names: &[&'a str]) -> Vec<Hand<'a>> {
         names.iter().map(|name| Hand { name, there: true }).collect()
@@ -166,10 +191,33 @@ mod tests {
     }
 
     #[test]
+    fn the_loads_of_a_flow_stay_on_one_worker() {
+        let flow = |name, jobs, hosts: &[&str], group| {
+            let flow = Some(Flow { group, weight: 1, sleep_us: 0 });
+            Workload { flow, ..load(name, jobs, hosts) }
+        };
+        let refused =
+            |loads: &[Workload]| deal(loads, &hands(&["x", "y"])).unwrap_err().to_string();
+        let why = refused(&[flow("a", 1, &["x"], 7), flow("b", 1, &["y"], 7)]);
+        assert!(why.contains("flow 7") && why.contains("(\"a\" on x, \"b\" on y)"), "{why}");
+        // Loads of one job each go to the workers in turn.
+        assert!(refused(&[flow("a", 1, &[], 0), flow("b", 1, &[], 0)]).contains("one worker"));
+        // A load of several jobs has its parts on both.
+        assert!(refused(&[flow("a", 2, &[], 0)]).contains("(\"a\" on x, \"a\" on y)"));
+        let apart = [flow("a", 1, &["x"], 0), flow("b", 2, &["x"], 0), flow("c", 1, &["y"], 1)];
+        deal(&apart, &hands(&["x", "y"])).unwrap();
+        deal(&[flow("a", 2, &[], 0), flow("b", 1, &[], 0)], &hands(&["x"])).unwrap();
+    }
+
+    #[test]
     fn unknown_and_lost_workers_are_said() {
         let mut workers = hands(&["x", "y"]);
         let error = deal(&[load("a", 2, &["hd9"])], &workers).unwrap_err().to_string();
-        assert!(error.contains("the workers are: x, y") && error.contains("hd9=HOST"), "{error}");
+        assert!(
+            error.contains("the workers are: x, y")
+                && error.contains("--worker hd9=ssh:[USER@]HOST"),
+            "{error}"
+        );
         workers[0].there = false;
         let dealt = deal(&[load("a", 2, &[])], &workers).unwrap();
         assert_eq!(parts(&dealt), [vec![], vec![(0, 0, 1)]]);

@@ -62,6 +62,9 @@ impl<'a, 'c> Step<'a, 'c> {
         loads: &[Workload],
         notes: Vec<String>,
     ) -> Result<Applied, BenchError> {
+        let applied = |load: &Workload| Ok(load.applied_to(targets.of(load)?));
+        let applied: Vec<Workload> =
+            loads.iter().map(applied).collect::<Result<_, BenchError>>()?;
         if let Err(error) = self.make_ready(targets) {
             self.give_up();
             return Err(error);
@@ -81,7 +84,7 @@ impl<'a, 'c> Step<'a, 'c> {
             |seat| seat.progress == Progress::Finished && seat.readings_after.len() < PROBES,
             false,
         )?;
-        gather(self.seats, loads, started_unix_s, self.context.control, notes)
+        gather(self.seats, &applied, started_unix_s, self.context.control, notes)
     }
 
     fn make_ready(&mut self, targets: &Targets) -> Result<(), BenchError> {

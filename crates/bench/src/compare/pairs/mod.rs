@@ -305,7 +305,7 @@ mod tests {
     fn a_setting_of_the_server_tells_two_results_of_one_test_apart() {
         let with = |value: &str, iops: f64| {
             let steps = vec![step("open", "", iops)];
-            let mut one = results("a", vec![("azure-metadata-cache-nfs", steps)]);
+            let mut one = results("a", vec![("azure-metadata-cache", steps)]);
             one.environment.settings.insert("metadata-cache".to_owned(), value.to_owned());
             one
         };
@@ -313,7 +313,7 @@ mod tests {
         for order in [[&off, &on], [&on, &off]] {
             let judged = judge(&order);
             let names: Vec<&str> = judged.pairs.iter().map(|pair| pair.name.as_str()).collect();
-            assert_eq!(names, ["azure-metadata-open-latency-nfs", "azure-metadata-open-iops-nfs"]);
+            assert_eq!(names, ["azure-metadata-open-latency", "azure-metadata-open-iops"]);
             let verdicts: Vec<_> = judged.pairs.iter().map(|pair| pair.verdict).collect();
             assert_eq!(verdicts, [PairVerdict::NotShown, PairVerdict::Weaker]);
         }
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(alone.pairs, []);
         assert!(alone.open_pairs[0].why.contains("--setting metadata-cache=off"), "{alone:?}");
         // Results of servers whose setting nobody told are no pair.
-        let plain = results("a", vec![("azure-metadata-cache-nfs", vec![step("open", "", 1.0)])]);
+        let plain = results("a", vec![("azure-metadata-cache", vec![step("open", "", 1.0)])]);
         assert!(judge(&[&plain, &plain]).is_empty());
     }
 }

@@ -9,6 +9,9 @@ const NONE: f64 = 1.0;
 
 /// The verdict on the interval of `ratio` against the published range.
 pub(super) fn of(ratio: &Ratio, published: &PublishedRatio) -> PairVerdict {
+    if published.orientation {
+        return PairVerdict::Orientation;
+    }
     if ratio.confidence <= 0.0 {
         return PairVerdict::FewRuns;
     }
@@ -100,6 +103,14 @@ mod tests {
     fn without_confidence_there_is_no_verdict() {
         let one = Ratio { confidence: 0.0, ..ratio(2.0, 3.0) };
         assert_eq!(of(&one, &range(Some(2.0), Some(3.0))), PairVerdict::FewRuns);
+    }
+
+    #[test]
+    fn a_ratio_of_another_protocol_gives_no_verdict() {
+        let other = PublishedRatio { orientation: true, ..range(Some(2.0), Some(3.0)) };
+        for (low, high) in [(2.1, 2.4), (0.5, 0.7), (0.9, 1.1)] {
+            assert_eq!(of(&ratio(low, high), &other), PairVerdict::Orientation);
+        }
     }
 
     #[test]

@@ -82,6 +82,9 @@ fn check(load: &Workload) -> Result<(), BenchError> {
     if !load.client_delays_us.is_empty() {
         return no("does not support network distance");
     }
+    if load.latency_target.is_some() {
+        return no("does not keep a latency as Weir does");
+    }
     if load.part.is_some() || !load.hosts.is_empty() {
         return no("runs on this machine alone");
     }

@@ -8,7 +8,7 @@ pub mod jobs;
 mod output;
 mod process;
 
-use super::{Applied, Context, Executor};
+use super::{Applied, Context, Executor, mounted};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,18 +28,23 @@ pub struct FioExecutor {
 }
 
 impl FioExecutor {
-    /// On `target`, which must be a path.
+    /// On `target`, which must be a path of one mount.
     ///
     /// # Errors
-    /// [`BenchError::Target`] if the target is no path; [`BenchError::Workload`] if fio is not
-    /// installed or too old.
+    /// [`BenchError::Target`] if the target is no path or has several mounts;
+    /// [`BenchError::Workload`] if fio is not installed or too old.
     pub fn new(target: &Target) -> Result<Self, BenchError> {
-        let Target::Path(PathTarget { root: path, .. }) = target else {
+        let Target::Path(PathTarget { root: path, more }) = target else {
             return Err(BenchError::Target(format!(
                 "fio supports only mounted paths: mount {target} and give the path, or omit \
                  --engine fio"
             )));
         };
+        if !more.is_empty() {
+            return Err(BenchError::Target(
+                "fio supports only one mount: omit --mounts or --engine fio".to_owned(),
+            ));
+        }
         let Some(program) = crate::program::find("fio") else {
             return Err(BenchError::Workload(
                 "fio is not installed: apt-get install fio, or omit --engine fio".to_owned(),
@@ -96,7 +101,9 @@ impl Executor for FioExecutor {
         }
         let each = records.into_iter().map(|record| record.record(std::mem::take(&mut marks)));
         let record = StepRecord { loads: each.collect() };
-        Ok(Applied { record, workers: Vec::new(), notes: jobs::notes(loads) })
+        let mut notes = jobs::notes(loads);
+        notes.extend(mounted::notes(&targets, loads));
+        Ok(Applied { record, workers: Vec::new(), notes })
     }
 }
 

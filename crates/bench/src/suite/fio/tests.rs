@@ -2,8 +2,8 @@ use super::*;
 use std::collections::BTreeMap;
 use weir_load::control::Control;
 use weir_load::workload::{
-    Draw, Length, MixOp, OpShare, Operation, Pacing, Pattern, Rate, Region, SizeShare, Stability,
-    Starts, Think, VerifyScope,
+    Draw, LatencyTarget, Length, MixOp, OpShare, Operation, Pacing, Pattern, Rate, Region,
+    SizeShare, Stability, Starts, Think, VerifyScope,
 };
 
 fn data(pattern: Pattern, read_percent: u8) -> Operation {
@@ -150,6 +150,7 @@ fn what_fio_can_t_say_is_refused_by_name() {
     let refusal =
         |load: Workload| jobs::job_file(&[load], Path::new("/t")).unwrap_err().to_string();
     let write = data(Pattern::Sequential, 0);
+    let target = LatencyTarget { us: 500, window_us: 1000, percent: 99.0, goes_on: true };
     for (load, wanted) in [
         (Workload { operation: Operation::Getattr, ..small() }, "another operation"),
         (Workload { operation: write, jobs: 2, ..small() }, "the same start position"),
@@ -158,6 +159,7 @@ fn what_fio_can_t_say_is_refused_by_name() {
             "Weir's verification",
         ),
         (Workload { client_delays_us: vec![5], ..small() }, "network distance"),
+        (Workload { latency_target: Some(target), ..small() }, "does not keep a latency"),
         (Workload { hosts: vec!["a".into()], ..small() }, "this machine alone"),
         (Workload { rate: Rate::Operations(0.4), ..small() }, "below one per second"),
         (Workload { directory: "a#b".into(), ..small() }, "contains a character"),
@@ -169,6 +171,9 @@ fn what_fio_can_t_say_is_refused_by_name() {
     let nfs = Target::Nfs(weir_load::NfsTarget::new("127.0.0.1:2049".parse().unwrap(), "/v"));
     let error = FioExecutor::new(&nfs).err().unwrap().to_string();
     assert!(error.contains("only mounted paths"), "{error}");
+    let mounts = PathTarget { root: "/mnt/a".into(), more: vec!["/mnt/b".into()] };
+    let error = FioExecutor::new(&Target::Path(mounts)).err().unwrap().to_string();
+    assert!(error.contains("omit --mounts or --engine fio"), "{error}");
 }
 
 #[test]

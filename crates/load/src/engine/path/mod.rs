@@ -65,7 +65,7 @@ pub(super) fn check(target: &PathTarget, workload: &Workload) -> Result<(), Benc
 fn check_connections(mount: &mounts::Mount, wanted: u32) -> Result<(), BenchError> {
     let (point, kind) = (mount.point.display(), &mount.kind);
     match mount.connections {
-        // One is what a load has that says nothing of connections.
+        // A load that does not set connections has one.
         _ if wanted == 1 => Ok(()),
         Some(there) if there == wanted => Ok(()),
         Some(there) => Err(BenchError::Workload(format!(
@@ -79,6 +79,14 @@ fn check_connections(mount: &mounts::Mount, wanted: u32) -> Result<(), BenchErro
              target"
         ))),
     }
+}
+
+/// The mount points of `target` with their numbers of connections (`nconnect` of NFS, channels of
+/// SMB), as far as the kernel shows them.
+#[must_use]
+pub fn mounted_connections(target: &PathTarget) -> Vec<(PathBuf, u32)> {
+    let mounts = target.all().filter_map(mounts::of);
+    mounts.filter_map(|mount| Some((mount.point, mount.connections?))).collect()
 }
 
 /// Mounts that share a connection are one client to the server.

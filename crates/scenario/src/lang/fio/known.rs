@@ -196,7 +196,10 @@ pub(crate) const JOB: &[Known] = &[
         "percentage of the requests that keep the latency; 100 by default",
     ),
     drives("latency_run", "whether the job goes on when it has found the number"),
-    drives("flow", "weight of each job: requests of jobs of one flow_id are in this proportion"),
+    drives(
+        "flow",
+        "weight of each job: requests of jobs of one flow_id are in this proportion; a mix with rates divides it between its two loads",
+    ),
     drives("flow_id", "the jobs that keep a proportion"),
     drives("flow_sleep", "microseconds after which a job that is ahead looks again"),
     drives("wait_for", "a new step; the job must be the only one of the step before"),
@@ -296,7 +299,10 @@ pub(crate) const JOB: &[Known] = &[
     nothing("numa_mem_policy", PLACE),
     nothing("clocksource", "the clock is the system's monotonic one"),
     nothing("gtod_cpu", "no processor is set aside for the clock"),
-    nothing("rate_cycle", "rates are kept from request to request"),
+    nothing(
+        "rate_cycle",
+        "rates are kept from request to request, and a minimum is judged over 1000 ms: other periods are refused beside one",
+    ),
     row("iodepth_batch", &["iodepth_batch_submit"], Value, NoEffect(OVERLAP)),
     nothing("iodepth_batch_complete_max", OVERLAP),
     nothing("continue_on_error", ERRORS),

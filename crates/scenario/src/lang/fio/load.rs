@@ -3,6 +3,7 @@
 
 use super::bag::Bag;
 use super::files::{Group, files};
+use super::flow;
 use super::known::Treatment;
 use super::shape::{self, Direction, Extent, Sizes};
 use super::value::{self, TimeUnit};
@@ -12,9 +13,12 @@ use crate::lang::paths::Places;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_core::limits::IO_BYTES_MAX;
 use weir_load::workload::{
-    Draw, FileOrder, Flow, LatencyTarget, Layout, Length, MinRate, Operation, Pacing, Pattern,
-    Positions, Rate, Starts, VerifyScope, Workload,
+    Draw, FileOrder, LatencyTarget, Layout, Length, MinRate, Operation, Pacing, Pattern, Positions,
+    Rate, Starts, VerifyScope, Workload,
 };
+
+/// Milliseconds over which a minimum of a rate is judged, which is fio's default.
+const RATE_CYCLE_MS: u32 = 1000;
 
 /// Remarks for the reader, gathered over all jobs.
 #[derive(Default)]
@@ -187,7 +191,7 @@ fn common(
         verify_reads: verifies && !direction.writes(),
         direct,
         starts: Starts::Together,
-        flow: flow(bag)?,
+        flow: flow::flow(bag)?,
         latency_target: latency_target(bag)?,
         think: shape::think(bag)?,
         start_delay_s: start_delay(bag)?,
@@ -271,14 +275,6 @@ fn latency_target(bag: &Bag) -> Result<Option<LatencyTarget>, LangError> {
     Ok(Some(LatencyTarget { us, window_us, percent, goes_on }))
 }
 
-/// `flow`, `flow_id`, `flow_sleep`.
-pub(super) fn flow(bag: &Bag) -> Result<Option<Flow>, LangError> {
-    let Some(weight) = bag.count("flow", 0)?.filter(|weight| *weight > 0) else { return Ok(None) };
-    let group = bag.count("flow_id", 0)?.unwrap_or(0);
-    let sleep_us = bag.bytes("flow_sleep")?.unwrap_or(0);
-    Ok(Some(Flow { group, weight, sleep_us }))
-}
-
 /// `rate_min`, `rate_iops_min`, of reads and of writes.
 fn minimums(bag: &Bag) -> Result<[Option<MinRate>; 2], LangError> {
     let name = match (bag.set("rate_min"), bag.set("rate_iops_min")) {
@@ -290,6 +286,10 @@ fn minimums(bag: &Bag) -> Result<[Option<MinRate>; 2], LangError> {
         (Some(_), None) => "rate_min",
         (None, Some(_)) => "rate_iops_min",
     };
+    if bag.count("rate_cycle", 1)?.is_some_and(|period_ms| period_ms != RATE_CYCLE_MS) {
+        let why = format!("is the period of {name}, which is {RATE_CYCLE_MS} ms here: omit it");
+        return Err(bag.error("rate_cycle", why));
+    }
     // Of one job.
     let rates = rates(bag, name, 1)?;
     Ok(rates.map(|rate| match rate {
@@ -369,7 +369,8 @@ pub(super) fn rated(
         let why = "of a mix becomes a load of reads and one of writes, which needs time_based and no verify";
         return Err(bag.error(name, why));
     }
-    let one = |kind: &str, read_percent, (rate, min_rate), layout| Workload {
+    let [flow_of_reads, flow_of_writes] = flow::parts(bag, &load, [&reads, &writes])?;
+    let one = |kind: &str, read_percent, (rate, min_rate), flow, layout| Workload {
         name: format!("{} {kind}", load.name),
         operation: match load.operation {
             Operation::Data { pattern, .. } => Operation::Data { pattern, read_percent },
@@ -378,13 +379,14 @@ pub(super) fn rated(
         rate,
         pacing,
         min_rate,
+        flow,
         layout,
         positions: Positions::Shared,
         ..load.clone()
     };
     Ok(vec![
-        one("reads", 100, (reads, min_reads), load.layout),
-        one("writes", 0, (writes, min_writes), Layout::Existing),
+        one("reads", 100, (reads, min_reads), flow_of_reads, load.layout),
+        one("writes", 0, (writes, min_writes), flow_of_writes, Layout::Existing),
     ])
 }
 

@@ -7,6 +7,7 @@ mod bag;
 mod cli;
 mod engine;
 mod files;
+mod flow;
 pub(super) mod known;
 mod load;
 mod names;

@@ -3,7 +3,8 @@
 
 use super::bag::Bag;
 use super::files::{FilesOfJob, files};
-use super::load::{flow, rated, start_delay};
+use super::flow::flow;
+use super::load::{rated, start_delay};
 use super::shape::{self, Direction};
 use crate::lang::LangError;
 use crate::lang::paths::Places;

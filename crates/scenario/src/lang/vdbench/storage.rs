@@ -183,6 +183,20 @@ impl Extent {
     }
 }
 
+/// The texts that are network names, in words.
+const SYSTEM: &str =
+    "a network name or an address: letters, digits and . _ - : [ ] %, with no hyphen in front";
+/// The texts that are users, in words.
+const USER: &str = "a user: letters, digits and . _ -, with no hyphen in front, and a $ at the end";
+
+fn system(text: &str) -> Option<String> {
+    crate::scenario::Host::is_system(text).then(|| text.to_owned())
+}
+
+fn user(text: &str) -> Option<String> {
+    crate::scenario::Host::is_user(text).then(|| text.to_owned())
+}
+
 /// A host.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
@@ -204,8 +218,8 @@ impl Host {
                     let clients = param.read(known, "a number from 1 to 1000")?;
                     host.clients = u32::try_from(clients).unwrap_or(1);
                 }
-                "system" => host.system = Some(param.one()?.to_owned()),
-                "user" => host.user = Some(param.one()?.to_owned()),
+                "system" => host.system = Some(param.read(system, SYSTEM)?),
+                "user" => host.user = Some(param.read(user, USER)?),
                 "shell" => host.shell = Some(param.one()?.to_owned()),
                 _ => {}
             }

@@ -139,7 +139,7 @@ pub(super) const WORDS: &[Word] = &[
     word(Host, "system", Drives, "the machine of the host: a worker is started there over ssh"),
     word(Host, "vdbench", Nothing, WORKERS),
     word(Host, "user", Drives, "the user with whom ssh logs in"),
-    word(Host, "shell", Drives, "workers are started over ssh, whatever it says"),
+    word(Host, "shell", Drives, "workers are started over ssh; any other value is only noted"),
     word(Host, "master", Nothing, WORKERS),
     word(Host, "jvms", Nothing, "there are no Java processes; a saturated generator is reported"),
     word(

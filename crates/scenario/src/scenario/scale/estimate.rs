@@ -14,8 +14,8 @@ const OPERATIONS_PER_S: f64 = 20_000.0;
 const AROUND_S: f64 = 1.0;
 
 /// About how long `repeats` runs of `scenario` take: laying out at 300 MiB/s, passes that fill
-/// caches at the same speed, warm-ups and measured times, and a second for each step around them.
-/// Steps on a throttled volume, which waits with its answers, take longer.
+/// caches at the same speed, warm-ups, measured times and cool-downs, and a second for each step
+/// around them. Steps on a throttled volume, which waits with its answers, take longer.
 #[must_use]
 pub fn estimate(scenario: &Scenario, repeats: u32) -> Duration {
     let mut kept: Vec<(&str, u64)> = Vec::new();
@@ -70,7 +70,7 @@ fn step_s(step: &Step) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn load_s(load: &Workload) -> f64 {
     let measured = match load.length {
-        Length::Seconds(seconds) => seconds,
+        Length::Seconds(seconds) => seconds + load.cooldown_s,
         Length::Operations(count) => count as f64 / OPERATIONS_PER_S,
         Length::Bytes { per_job, at_most_s } => {
             let all = per_job as f64 * f64::from(load.jobs) / PASS_BYTES_PER_S;

@@ -348,6 +348,33 @@ fn a_mix_at_rates_has_a_minimum_of_each_direction() {
 }
 
 #[test]
+fn the_period_of_a_minimum_is_a_second() {
+    let with = |options: &str| load(options).min_rate;
+    assert_eq!(with("rate_min=1k rate_cycle=1000"), Some(MinRate::Bytes(1024.0)));
+    assert_eq!(with("rate=1m rate_cycle=500"), None, "it has nothing to judge");
+}
+
+#[test]
+fn a_mix_at_rates_divides_its_weight_between_reads_and_writes() {
+    let read = |options: &str| {
+        let text = format!("[a]\nsize=1m\nrw=randrw\ntime_based\nruntime=5\nflow_id=2\n{options}");
+        let scenario = read(&text.replace(' ', "\n"))?;
+        let flows = scenario.steps[0].loads.iter().map(|load| load.flow.unwrap());
+        assert!(flows.clone().all(|flow| flow.group == 2));
+        Ok::<_, String>(flows.map(|flow| flow.weight).collect::<Vec<_>>())
+    };
+    assert_eq!(read("flow=4 rate_iops=300,100").unwrap(), [3, 1]);
+    assert_eq!(read("flow=8 rate_iops=300,100 numjobs=3").unwrap(), [6, 2]);
+    // As many bytes are fewer requests where these are larger.
+    assert_eq!(read("flow=6 rate=8m,8m bs=4k,8k").unwrap(), [4, 2]);
+    assert_eq!(read("flow=7 rate=8m,8m bssplit=4k/50:8k/50,8k/100").unwrap(), [4, 3]);
+    assert_eq!(read("flow=5").unwrap(), [5], "one load has all of it");
+    let refused = read("flow=6 rate_iops=300,100").unwrap_err();
+    assert!(refused.contains("flow in [a]: is 6") && refused.contains("3 to 1"), "{refused}");
+    assert!(refused.contains("of this flow_id by 2"), "{refused}");
+}
+
+#[test]
 fn engines_decide_whether_depth_counts() {
     for engine in ["libaio", "io_uring", "posixaio", "windowsaio", "solarisaio"] {
         assert_eq!(load(&format!("ioengine={engine} iodepth=9")).depth, 9, "{engine}");

@@ -77,6 +77,11 @@ fn refusals_of_orders_engines_and_limits_say_what_to_do() {
         ("latency_target=5 latency_window=5 thinktime=5", "and no pauses"),
         ("io_submit_mode=x", "it must be inline or offload"),
         ("rate_min=1 rate_iops_min=1", "are both given"),
+        (
+            "rate_min=1 rate_cycle=500",
+            "rate_cycle in [a]: is the period of rate_min, which is 1000",
+        ),
+        ("rate_iops_min=1 rate_cycle=1001", "rate_cycle in [a]: is the period of rate_iops_min"),
         ("rw=randread random_distribution=even", "it must be random, zipf:THETA"),
         ("rw=randread random_distribution=pareto:1", "over 0 and below 1"),
         ("rw=randread random_distribution=normal:101", "from 0 to 100 percent"),

@@ -388,3 +388,20 @@ fn hosts() {
         "hd=one,clients=5\nsd=sd1,lun=/v/f1,size=1g\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1,iorate=max\n";
     assert_eq!(load(clients).clients, 5);
 }
+
+#[test]
+fn hosts_may_be_names_addresses_and_accounts_of_machines() {
+    for (system, user) in [
+        ("load01.example", "load"),
+        ("10.0.0.1", "a.b-c_d"),
+        ("[fe80::1%eth0]", "CLIENT1$"),
+        ("_a-1", "7"),
+    ] {
+        let text = format!(
+            "hd=one,system={system},user={user}\nsd=sd1,lun=/v/f1,size=1g\nwd=wd1,sd=sd1\n\
+             rd=rd1,wd=wd1,iorate=max\n"
+        );
+        let host = read(&text).unwrap().hosts.remove(0);
+        assert_eq!((host.system.as_deref(), host.user.as_deref()), (Some(system), Some(user)));
+    }
+}
