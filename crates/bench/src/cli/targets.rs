@@ -6,7 +6,7 @@ use super::place::WhoArgs;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use weir_load::target::Targets;
-use weir_load::workload::Workload;
+use weir_load::workload::{Rate, Workload};
 use weir_scenario::scenario::{Scenario, Step};
 
 /// A target as it was written, with the name that it was given.
@@ -126,14 +126,25 @@ fn on_each(load: Workload, names: &[&str]) -> Vec<Workload> {
     if !load.target.is_empty() {
         return vec![load];
     }
+    let has_share = |load: &&Workload| matches!(load.rate, Rate::Share { .. });
+    let all = scenario.steps.iter().flat_map(|step| &step.loads);
+    let shares = all.filter(has_share).any(is_open);
     let on = |target: &&str| {
         let name = match names.len() {
             1 => load.name.clone(),
             _ => format!("{} on {target}", load.name),
         };
-        Workload { name, target: (*target).to_owned(), ..load.clone() }
+        let rate = divided(&load.rate, names.len());
+        Workload { name, target: (*target).to_owned(), rate, ..load.clone() }
     };
     names.iter().map(on).collect()
+        if shares {
+            scenario.changes.push(
+                "rates that are a part of what an earlier step reached are divided equally among \
+                 the targets"
+                    .to_owned(),
+            );
+        }
 }
 
 #[cfg(test)]
@@ -150,6 +161,18 @@ mod tests {
         let targets = resolve(&given(all), scenarios, &WhoArgs::default());
         targets.map(|targets| targets.to_string()).map_err(|error| error.to_string())
     }
+
+/// The rate of each of so many copies of a load. A share is taken of the rate that all targets
+/// reached together, so that the copies share it; other rates are those of each target.
+#[expect(clippy::cast_precision_loss, reason = "targets are few")]
+fn divided(rate: &Rate, copies: usize) -> Rate {
+    match rate {
+        Rate::Share { of, percent } => {
+            Rate::Share { of: of.clone(), percent: percent / copies as f64 }
+        }
+        rate => rate.clone(),
+    }
+}
 
     #[test]
     fn names_stand_before_targets() {
@@ -200,6 +223,21 @@ mod tests {
     #[test]
     fn several_targets_have_different_names() {
         let mut one = scenario(&["a"]);
+    #[test]
+    fn the_copies_of_a_load_share_its_part_of_a_rate() {
+        let mut one = scenario(&["max", "half", "fixed"]);
+        one.steps[1].loads[0].rate = Rate::Share { of: "max".to_owned(), percent: 50.0 };
+        one.steps[2].loads[0].rate = Rate::Operations(80.0);
+        resolved(&["x=/mnt/x", "y=/mnt/y"], &mut one).unwrap();
+        let rates = |step: usize| -> Vec<Rate> {
+            one.steps[step].loads.iter().map(|load| load.rate.clone()).collect()
+        };
+        let quarter = Rate::Share { of: "max".to_owned(), percent: 25.0 };
+        assert_eq!(rates(1), [quarter.clone(), quarter], "half of what both reached together");
+        assert_eq!(rates(2), [Rate::Operations(80.0), Rate::Operations(80.0)], "as written");
+        assert!(one.changes[1].contains("divided equally"), "{:?}", one.changes);
+    }
+
         assert!(resolved(&["/a", "/b"], &mut one).unwrap_err().contains("need names"));
         assert!(resolved(&["x=/a", "x=/b"], &mut one).unwrap_err().contains("x is given twice"));
     }
