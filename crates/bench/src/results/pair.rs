@@ -73,6 +73,10 @@ pub enum PairVerdict {
     Undecided,
     /// Too few repeats for any confidence.
     FewRuns,
+    /// None: both sides had the same load, so that their ratio shows nothing of the pair.
+    SameLoad,
+    /// None: a contract or the load generator was the limit of both sides, not the server.
+    Limited,
 }
 
 impl PairVerdict {
@@ -87,6 +91,8 @@ impl PairVerdict {
             Self::Opposite => "the opposite of the published",
             Self::Undecided => "undecided",
             Self::FewRuns => "too few repeats: no confidence",
+            Self::SameLoad => "none: both sides had the same load",
+            Self::Limited => "none: the server was not the limit",
         }
     }
 }
