@@ -184,11 +184,17 @@ pub(super) fn lay_out(load: &Workload) -> Workload {
     Workload { length: Length::Operations(u64::from(pass.jobs)), ..pass }
 }
 
-/// A pass over `bytes` of other data.
-pub(super) fn flush(bytes: u64) -> Workload {
+/// Passes over `bytes` of other data on each target of `loads`.
+pub(super) fn flushes(loads: &[Workload], bytes: u64) -> Vec<Workload> {
+    data::targets(loads).into_iter().map(|target| flush(target, bytes)).collect()
+}
+
+/// A pass over `bytes` of other data on `target`.
+fn flush(target: String, bytes: u64) -> Workload {
     let files = 4;
     pass(&Workload {
         name: "flush".to_owned(),
+        target,
         directory: FLUSH_DIRECTORY.to_owned(),
         files,
         file_bytes: bytes.div_ceil(u64::from(files)).max(u64::from(PASS_BLOCK)),
@@ -279,7 +285,7 @@ mod tests {
         let tiny = Workload { files: 1, file_bytes: 512, ..Workload::default() };
         super::pass(&tiny).check().unwrap();
         lay_out(&tiny).check().unwrap();
-        flush(1).check().unwrap();
-        flush(1 << 40).check().unwrap();
+        flush(String::new(), 1).check().unwrap();
+        flush(String::new(), 1 << 40).check().unwrap();
     }
 }

@@ -100,10 +100,11 @@ impl Plan {
                 self.fill_bytes = bytes.fold(self.fill_bytes, u64::saturating_add);
             }
             (Cache::Excluded, Some(bytes)) => {
-                let all = bytes.saturating_mul(u64::from(times));
+                let targets = data::targets(&step.loads).len() as u64;
+                let all = bytes.saturating_mul(u64::from(times)).saturating_mul(targets);
                 self.flush_bytes = self.flush_bytes.saturating_add(all);
                 if !options.reuse {
-                    self.lay_out(&[cache::flush(bytes)], laid);
+                    self.lay_out(&cache::flushes(&step.loads, bytes), laid);
                 }
             }
             (Cache::Excluded, None) | (Cache::Any, _) => {}
@@ -180,5 +181,21 @@ mod tests {
         assert_eq!(plan.layout_bytes, 3 * size + (1 << 30), "the other data is written once");
         let passes = (4 * size + (4 << 30)) as f64;
         assert!((plan.pass_seconds() - passes / PASS_BYTES_PER_S).abs() < 1e-9);
+    }
+
+    #[test]
+    fn other_data_is_on_the_targets_of_the_step() {
+        let mut scenario = scenario(&["a"]);
+        let step = &mut scenario.steps[0];
+        step.cache = Cache::Excluded;
+        let on = |target: &str| Workload { target: target.to_owned(), ..step.loads[0].clone() };
+        step.loads = vec![on("x"), on("y")];
+        let size = data::bytes(&step.loads[..1]);
+        let mut options = Options::default();
+        options.cache.read_bytes = Some(1 << 30);
+        let plan = Plan::of(&[scenario], &options);
+        let each = size + (1 << 30);
+        assert_eq!(plan.peak_of, [("x", each), ("y", each)].map(|(to, it)| (to.into(), it)).into());
+        assert_eq!((plan.layout_bytes, plan.flush_bytes), (2 * each, 2 << 30));
     }
 }
