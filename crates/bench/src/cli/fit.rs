@@ -31,7 +31,7 @@ pub struct FitArgs {
     /// requests in flight, and 20 s per step. The changes are reported.
     #[arg(long, value_name = "PART|auto", value_parser = scale_by, help_heading = "Size")]
     pub scale: Option<ScaleBy>,
-    /// Maximum amount of data per test.
+    /// Maximum amount of data per test, on all targets together.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Size")]
     pub max_data: Option<u64>,
     /// Maximum measured time per step.

@@ -277,6 +277,24 @@ fn the_last_of_many_jobs_keeps_room_to_be_verified() {
 }
 
 #[test]
+fn a_bound_is_for_the_files_on_all_targets_together() {
+    let on = |target: &str| Workload {
+        target: target.to_owned(),
+        files: 16,
+        file_bytes: 64 * MIB,
+        ..Workload::default()
+    };
+    let step =
+        Step { name: "a".to_owned(), loads: vec![on("x"), on("y"), on("x")], ..Step::default() };
+    let bound = Scale { max_data_bytes: Some(512 * MIB), ..Scale::default() };
+    let scaled = scale(&written(vec![step]), &bound);
+    for load in &scaled.steps[0].loads {
+        assert_eq!((load.files, load.file_bytes), (16, 16 * MIB), "256 MiB on each of two");
+    }
+    assert!(scaled.changes[0].contains("in weir-bench of x"), "{:?}", scaled.changes);
+}
+
+#[test]
 fn named_files_keep_names_of_all_loads() {
     let load = |names: [&str; 4]| Workload {
         files: 4,
