@@ -343,7 +343,7 @@ impl SuiteState {
             Err(_) if suite.control.stopped() => return Err(Stop::Interrupted),
             Err(error) => return Err(error.into()),
         };
-        self.laid.add(&loads);
+        self.laid.applied(&loads);
         if counts && !readied && result.cache.wanted == Cache::Excluded {
             let said = "caches could not be emptied between laying out and the load";
             note(&mut result.cache.open, said.to_owned());

@@ -245,6 +245,17 @@ fn files_that_steps_share_are_laid_out_once_and_removed_once() {
 }
 
 #[test]
+fn files_that_were_removed_are_laid_out_again() {
+    let mut scenario = scenario(&["delete", "read"]);
+    scenario.steps[0].loads[0].operation = Operation::Remove;
+    scenario.steps.iter_mut().for_each(|step| step.shares_files = true);
+    let mut call = Call::default();
+    call.options.repeats = 2;
+    call.run(&[scenario]);
+    assert_eq!(call.layouts(), [true, true, true, false]);
+}
+
+#[test]
 fn files_are_kept_or_used_again_when_asked() {
     let mut call = Call::default();
     call.options.keep = true;
