@@ -111,6 +111,20 @@ impl FitArgs {
         Ok(fitted)
     }
 
+    /// The facts that decide the size and that a dry run does not ask for, in a sentence.
+    pub(super) fn not_asked(&self, options: &Options) -> Option<String> {
+        let memory = match options.cache.server_memory {
+            Some(_) => "",
+            None => ", and more where caches are to be excluded if the server tells its memory",
+        };
+        (self.scale == Some(ScaleBy::Auto)).then(|| {
+            format!(
+                "a dry run asks no machine for its free space and memory: with --scale auto the run \
+                 may use less data, if the target has little room{memory}"
+            )
+        })
+    }
+
     fn scale(&self, scenario: &Scenario, facts: Facts) -> Scale {
         let mut to = match self.scale {
             Some(ScaleBy::Auto) => Scale::automatic(scenario, facts),
@@ -155,6 +169,7 @@ impl FitArgs {
         if self.direct {
             say("files are opened with O_DIRECT".to_owned());
         }
+        Ok(())
     }
 
     fn change_load(&self, load: &mut Workload) {
@@ -169,7 +184,6 @@ impl FitArgs {
         if let Some(scope) = self.verify {
             load.verify = load.writes().then_some(scope);
             load.verify_reads = load.reads();
-        Ok(())
         }
         if let Some(directory) = &self.dir
             && load.directory == Workload::default().directory
@@ -179,20 +193,6 @@ impl FitArgs {
     }
 }
 
-/// The measured time per step with which `scenario` takes at most `most_s`, found by bisection.
-fn shortened(scenario: &Scenario, most_s: f64, options: &Options) -> Result<f64, CliError> {
-    let takes = |time_s: f64| {
-        let to = Scale { time_s: Some(time_s), warmup_s: Some(time_s), ..Scale::default() };
-        Plan::of(&[scale(scenario, &to)], options).seconds
-    };
-    let least = takes(TIME_MIN_S);
-    if least > most_s {
-        return Err(CliError::Usage(format!(
-            "{} takes at least {least:.0} s, with {TIME_MIN_S} s for each step: raise --max-time, \
-             or choose fewer --repeats",
-            scenario.name
-        )));
-    }
 /// A test of the number of connections with but one number would be one load under several names.
 fn refuse_varied_connections(scenario: &Scenario) -> Result<(), CliError> {
     let measured = scenario.steps.iter().filter(|step| !step.preparation);
@@ -210,6 +210,20 @@ fn refuse_varied_connections(scenario: &Scenario) -> Result<(), CliError> {
     )))
 }
 
+/// The measured time per step with which `scenario` takes at most `most_s`, found by bisection.
+fn shortened(scenario: &Scenario, most_s: f64, options: &Options) -> Result<f64, CliError> {
+    let takes = |time_s: f64| {
+        let to = Scale { time_s: Some(time_s), warmup_s: Some(time_s), ..Scale::default() };
+        Plan::of(&[scale(scenario, &to)], options).seconds
+    };
+    let least = takes(TIME_MIN_S);
+    if least > most_s {
+        return Err(CliError::Usage(format!(
+            "{} takes at least {least:.0} s, with {TIME_MIN_S} s for each step: raise --max-time, \
+             or choose fewer --repeats",
+            scenario.name
+        )));
+    }
     let (mut low, mut high) = (TIME_MIN_S, 86_400.0);
     while high - low > 0.5 {
         let middle = f64::midpoint(low, high);
@@ -291,6 +305,18 @@ mod tests {
         assert_eq!(names, ["near"]);
         assert!(fitted.changes.iter().any(|told| told.contains("far (as near)")), "{fitted:?}");
         assert_eq!(fit(&args, &scenario(&["a", "b"])).steps.len(), 2, "the same as written");
+    }
+
+    #[test]
+    fn a_dry_run_tells_what_it_did_not_ask_for() {
+        let auto = FitArgs { scale: Some(ScaleBy::Auto), ..FitArgs::default() };
+        let mut options = Options::default();
+        let told = auto.not_asked(&options).unwrap();
+        assert!(told.contains("less data") && told.contains("tells its memory"), "{told}");
+        options.cache.server_memory = Some(1 << 30);
+        let told = auto.not_asked(&options).unwrap();
+        assert!(told.contains("less data") && !told.contains("tells its memory"), "{told}");
+        assert_eq!(FitArgs::default().not_asked(&options), None);
     }
 
     #[test]
