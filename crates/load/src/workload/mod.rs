@@ -112,12 +112,14 @@ pub enum MixOp {
 
 impl MixOp {
     /// Does it change data of the laid-out files?
-    const fn writes(self) -> bool {
+    #[must_use]
+    pub const fn writes(self) -> bool {
         matches!(self, Self::WriteRandom | Self::WriteSequential | Self::WriteFile)
     }
 
     /// Does it read file data?
-    const fn reads(self) -> bool {
+    #[must_use]
+    pub const fn reads(self) -> bool {
         matches!(self, Self::ReadRandom | Self::ReadSequential | Self::ReadFile)
     }
 
@@ -480,8 +482,6 @@ impl Workload {
         }
     }
 
-    /// Does it ever change data of its files?
-    #[must_use]
     /// Connections of a client that ever carry a request: no more than its jobs have requests in
     /// flight.
     #[must_use]
@@ -491,6 +491,8 @@ impl Workload {
         if in_flight < self.connections { in_flight } else { self.connections }
     }
 
+    /// Does it ever change data of its files?
+    #[must_use]
     pub fn writes(&self) -> bool {
         self.operation.writes() || self.mixes(MixOp::writes)
     }
