@@ -4,12 +4,13 @@ use super::CliError;
 use super::values::{client_delay, part};
 use crate::suite::{Options, Plan};
 use clap::Args;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
 use weir_core::units::parse_time;
 use weir_load::workload::{VerifyScope, Workload};
 use weir_scenario::scenario::Scenario;
-use weir_scenario::scenario::scale::{Facts, Scale, scale};
+use weir_scenario::scenario::scale::{Facts, Scale, scale, scale_changed};
 
 /// Minimum measured time that a bound on the total time leads to.
 const TIME_MIN_S: f64 = 1.0;
@@ -30,7 +31,7 @@ pub struct FitArgs {
     /// requests in flight, and 20 s per step. The changes are reported.
     #[arg(long, value_name = "PART|auto", value_parser = scale_by, help_heading = "Size")]
     pub scale: Option<ScaleBy>,
-    /// Maximum amount of data per test.
+    /// Maximum amount of data per test, on all targets together.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Size")]
     pub max_data: Option<u64>,
     /// Maximum measured time per step.
@@ -54,7 +55,7 @@ pub struct FitArgs {
     #[arg(long, value_name = "N", help_heading = "Size",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
-    /// Number of connections per client (nconnect).
+    /// Number of connections per client (nconnect); refused for tests that vary it.
     #[arg(long, value_name = "N", help_heading = "Load",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
@@ -94,19 +95,34 @@ impl FitArgs {
         facts: Facts,
         options: &Options,
     ) -> Result<Scenario, CliError> {
-        let mut to = self.scale(scenario, facts);
+        let mut changed = scenario.clone();
+        self.change(&mut changed)?;
+        let mut to = self.scale(&changed, facts);
         to.check().map_err(CliError::Usage)?;
-        let mut fitted = scale(scenario, &to);
+        let mut fitted = scale_changed(scenario, changed.clone(), &to);
         if let Some(most) = self.max_time {
             to.time_s = Some(shortened(&fitted, most.as_secs_f64(), options)?);
             to.warmup_s = to.warmup_s.or(to.time_s).zip(to.time_s).map(|(warmup, time)| {
                 // A warm-up is no longer than what it prepares.
                 warmup.min(time)
             });
-            fitted = scale(scenario, &to);
+            fitted = scale_changed(scenario, changed, &to);
         }
-        self.change(&mut fitted);
         Ok(fitted)
+    }
+
+    /// The facts that decide the size and that a dry run does not ask for, in a sentence.
+    pub(super) fn not_asked(&self, options: &Options) -> Option<String> {
+        let memory = match options.cache.server_memory {
+            Some(_) => "",
+            None => ", and more where caches are to be excluded if the server tells its memory",
+        };
+        (self.scale == Some(ScaleBy::Auto)).then(|| {
+            format!(
+                "a dry run asks no machine for its free space and memory: with --scale auto the run \
+                 may use less data, if the target has little room{memory}"
+            )
+        })
     }
 
     fn scale(&self, scenario: &Scenario, facts: Facts) -> Scale {
@@ -128,7 +144,10 @@ impl FitArgs {
     }
 
     /// Applies the changes that do not concern the size.
-    fn change(&self, scenario: &mut Scenario) {
+    fn change(&self, scenario: &mut Scenario) -> Result<(), CliError> {
+        if self.connections.is_some() {
+            refuse_varied_connections(scenario)?;
+        }
         for load in scenario.steps.iter_mut().flat_map(|step| &mut step.loads) {
             self.change_load(load);
         }
@@ -150,6 +169,7 @@ impl FitArgs {
         if self.direct {
             say("files are opened with O_DIRECT".to_owned());
         }
+        Ok(())
     }
 
     fn change_load(&self, load: &mut Workload) {
@@ -171,6 +191,23 @@ impl FitArgs {
             load.directory.clone_from(directory);
         }
     }
+}
+
+/// A test of the number of connections with but one number would be one load under several names.
+fn refuse_varied_connections(scenario: &Scenario) -> Result<(), CliError> {
+    let measured = scenario.steps.iter().filter(|step| !step.preparation);
+    let loads = measured.flat_map(|step| &step.loads);
+    let numbers: BTreeSet<u32> = loads.map(|load| load.connections).collect();
+    if numbers.len() < 2 {
+        return Ok(());
+    }
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    Err(CliError::Usage(format!(
+        "{} is about the number of connections ({}), which --connections would make the same in \
+         all its steps: omit the option",
+        scenario.name,
+        numbers.join(", ")
+    )))
 }
 
 /// The measured time per step with which `scenario` takes at most `most_s`, found by bisection.
@@ -246,6 +283,40 @@ mod tests {
         assert_eq!((read.connections, &read.client_delays_us), (4, &vec![200]));
         assert_eq!(read.length, Length::Seconds(3.0));
         assert!(fitted.changes.len() >= 4, "{:?}", fitted.changes);
+    }
+
+    #[test]
+    fn one_number_of_connections_is_refused_for_a_test_that_varies_them() {
+        let varied = weir_scenario::catalogue::scenario("anf-nconnect-4k-random").unwrap();
+        let args = FitArgs { connections: Some(4), ..FitArgs::default() };
+        let refused = args.fit(&varied, Facts::default(), &Options::default()).unwrap_err();
+        assert!(refused.to_string().contains("omit the option"), "{refused}");
+        let one = fit(&args, &scenario(&["a", "b"]));
+        assert!(one.steps.iter().all(|step| step.loads[0].connections == 4));
+    }
+
+    #[test]
+    fn steps_that_options_make_the_same_are_left_out() {
+        let mut near_and_far = scenario(&["near", "far"]);
+        near_and_far.steps[1].loads[0].client_delays_us = vec![500];
+        let args = FitArgs { client_delay: vec![200], ..FitArgs::default() };
+        let fitted = fit(&args, &near_and_far);
+        let names: Vec<&str> = fitted.steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, ["near"]);
+        assert!(fitted.changes.iter().any(|told| told.contains("far (as near)")), "{fitted:?}");
+        assert_eq!(fit(&args, &scenario(&["a", "b"])).steps.len(), 2, "the same as written");
+    }
+
+    #[test]
+    fn a_dry_run_tells_what_it_did_not_ask_for() {
+        let auto = FitArgs { scale: Some(ScaleBy::Auto), ..FitArgs::default() };
+        let mut options = Options::default();
+        let told = auto.not_asked(&options).unwrap();
+        assert!(told.contains("less data") && told.contains("tells its memory"), "{told}");
+        options.cache.server_memory = Some(1 << 30);
+        let told = auto.not_asked(&options).unwrap();
+        assert!(told.contains("less data") && !told.contains("tells its memory"), "{told}");
+        assert_eq!(FitArgs::default().not_asked(&options), None);
     }
 
     #[test]

@@ -143,6 +143,7 @@ pub(super) fn run(
     let runnable = scenarios.iter().filter(|scenario| scenario.waiting.is_none());
     needs.extend(runnable.flat_map(|one| above_contracts(one, &call.options.contracts)));
     if args.dry_run {
+        needs.extend(args.fit.not_asked(&call.options));
         match format {
             Format::Table => {
                 let mut text = dry::text(&scenarios, &call.options);

@@ -6,7 +6,7 @@ use super::place::WhoArgs;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use weir_load::target::Targets;
-use weir_load::workload::Workload;
+use weir_load::workload::{Rate, Workload};
 use weir_scenario::scenario::{Scenario, Step};
 
 /// A target as it was written, with the name that it was given.
@@ -78,7 +78,22 @@ pub(super) fn resolve(
             all.push((name, target));
         }
     }
+    if all.len() > 1 {
+        refuse_options_of_one(who)?;
+    }
     Ok(all.into_iter().collect())
+}
+
+/// Further mounts and addresses are those of one target; nobody says of which if there are several.
+fn refuse_options_of_one(who: &WhoArgs) -> Result<(), CliError> {
+    let (option, instead) = if !who.mounts.is_empty() {
+        ("--mounts", "measure them one after another")
+    } else if !who.addresses.is_empty() {
+        ("--addresses", "give each its addresses in its URL, as in nfs://10.0.0.4,10.0.0.5/vol")
+    } else {
+        return Ok(());
+    };
+    Err(CliError::Usage(format!("{option} is for one target, and there are several: {instead}")))
 }
 
 fn missing(name: &str) -> String {
@@ -111,6 +126,9 @@ fn spread(scenario: &mut Scenario, names: &[&str]) {
     if !scenario.steps.iter().flat_map(|step| &step.loads).any(is_open) {
         return;
     }
+    let has_share = |load: &&Workload| matches!(load.rate, Rate::Share { .. });
+    let all = scenario.steps.iter().flat_map(|step| &step.loads);
+    let shares = all.filter(has_share).any(is_open);
     for Step { loads, .. } in &mut scenario.steps {
         *loads = std::mem::take(loads).into_iter().flat_map(|load| on_each(load, names)).collect();
     }
@@ -119,6 +137,13 @@ fn spread(scenario: &mut Scenario, names: &[&str]) {
             "loads are applied to each of the targets {} at the same time",
             names.join(", ")
         ));
+        if shares {
+            scenario.changes.push(
+                "rates that are a part of what an earlier step reached are divided equally among \
+                 the targets"
+                    .to_owned(),
+            );
+        }
     }
 }
 
@@ -131,9 +156,22 @@ fn on_each(load: Workload, names: &[&str]) -> Vec<Workload> {
             1 => load.name.clone(),
             _ => format!("{} on {target}", load.name),
         };
-        Workload { name, target: (*target).to_owned(), ..load.clone() }
+        let rate = divided(&load.rate, names.len());
+        Workload { name, target: (*target).to_owned(), rate, ..load.clone() }
     };
     names.iter().map(on).collect()
+}
+
+/// The rate of each of so many copies of a load. A share is taken of the rate that all targets
+/// reached together, so that the copies share it; other rates are those of each target.
+#[expect(clippy::cast_precision_loss, reason = "targets are few")]
+fn divided(rate: &Rate, copies: usize) -> Rate {
+    match rate {
+        Rate::Share { of, percent } => {
+            Rate::Share { of: of.clone(), percent: percent / copies as f64 }
+        }
+        rate => rate.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -186,6 +224,21 @@ mod tests {
     }
 
     #[test]
+    fn the_copies_of_a_load_share_its_part_of_a_rate() {
+        let mut one = scenario(&["max", "half", "fixed"]);
+        one.steps[1].loads[0].rate = Rate::Share { of: "max".to_owned(), percent: 50.0 };
+        one.steps[2].loads[0].rate = Rate::Operations(80.0);
+        resolved(&["x=/mnt/x", "y=/mnt/y"], &mut one).unwrap();
+        let rates = |step: usize| -> Vec<Rate> {
+            one.steps[step].loads.iter().map(|load| load.rate.clone()).collect()
+        };
+        let quarter = Rate::Share { of: "max".to_owned(), percent: 25.0 };
+        assert_eq!(rates(1), [quarter.clone(), quarter], "half of what both reached together");
+        assert_eq!(rates(2), [Rate::Operations(80.0), Rate::Operations(80.0)], "as written");
+        assert!(one.changes[1].contains("divided equally"), "{:?}", one.changes);
+    }
+
+    #[test]
     fn loads_name_targets_that_nobody_gave_by_url_or_path() {
         let mut one = scenario(&["a"]);
         one.steps[0].loads[0].target = "nfs://192.0.2.1/v".to_owned();
@@ -195,6 +248,22 @@ mod tests {
         assert!(resolved(&["/mnt"], &mut one).unwrap_err().contains("--target vol1=TARGET"));
         one.steps[0].loads[0].target = String::new();
         assert!(resolved(&[], &mut one).unwrap_err().contains("the target is missing"));
+    }
+
+    #[test]
+    fn further_mounts_and_addresses_are_for_one_target() {
+        let mounts = WhoArgs { mounts: vec!["/mnt/c".into()], ..WhoArgs::default() };
+        let addresses =
+            WhoArgs { addresses: vec!["10.0.0.5".parse().unwrap()], ..WhoArgs::default() };
+        let resolved = |all: &[&str], who| {
+            let resolved = resolve(&given(all), &mut [scenario(&["a"])], who);
+            resolved.map(|targets| targets.to_string()).map_err(|error| error.to_string())
+        };
+        let two = ["x=/mnt/a", "y=/mnt/b"];
+        assert!(resolved(&two, &mounts).unwrap_err().contains("--mounts is for one target"));
+        assert!(resolved(&two, &addresses).unwrap_err().contains("nfs://10.0.0.4,10.0.0.5/vol"));
+        resolved(&["/mnt/a"], &mounts).unwrap();
+        resolved(&["x=nfs://10.0.0.4/vol"], &addresses).unwrap();
     }
 
     #[test]

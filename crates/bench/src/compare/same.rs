@@ -3,10 +3,12 @@
 use super::Difference;
 use crate::results::{StepResult, StepRun};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use weir_load::workload::Workload;
 
 /// Settings that don't change what is measured.
-const BESIDE_THE_POINT: [&str; 6] = ["name", "directory", "seed", "keep", "part", "hosts"];
+const BESIDE_THE_POINT: [&str; 7] =
+    ["name", "directory", "target", "seed", "keep", "part", "hosts"];
 /// Settings of how it is measured: told, and compared all the same.
 const CONDITIONS: [&str; 7] =
     ["length", "warmup_s", "drain_s", "threads", "verify", "verify_reads", "start_delay_s"];
@@ -39,6 +41,11 @@ pub(super) fn differences(base: &StepResult, other: &StepResult) -> Differences 
         let word = |step: &StepResult| text(&serde_json::to_value(step.cache.wanted).ok());
         let (setting, base, other) = ("caches".to_owned(), word(base), word(other));
         found.work.push(Difference { setting, base, other });
+    }
+    let targets = [&first, &second]
+        .map(|loads| loads.iter().map(|load| load.target.as_str()).collect::<BTreeSet<_>>().len());
+    if targets[0] != targets[1] {
+        found.conditions.push(format!("number of targets {}, not {}", targets[1], targets[0]));
     }
     found.work.dedup();
     found.conditions.dedup();
@@ -128,6 +135,7 @@ fn text(value: &Option<Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::testing::{result, step_result};
     use weir_load::workload::Layout;
 
     #[test]
@@ -142,5 +150,27 @@ mod tests {
         assert_eq!(told(written, Layout::Existing) + told(Layout::Existing, written), 0);
         assert_eq!(told(written, Layout::Sparse), 1);
         assert_eq!(told(written, Layout::Written { block_bytes: 4096 }), 1);
+    }
+
+    #[test]
+    fn names_of_targets_are_not_other_work_and_their_number_is_told() {
+        let on = |targets: [&str; 2]| {
+            let mut step = step_result(1.0, 1.0);
+            step.runs[0].loads = targets
+                .map(|target| {
+                    let mut run = result(1.0, 1.0);
+                    run.workload.target = target.to_owned();
+                    run
+                })
+                .into();
+            step
+        };
+        let [ours, theirs, one] = [["a", "b"], ["nfs://h/v", "nfs://h/w"], ["a", "a"]].map(on);
+        assert_eq!(differences(&ours, &theirs), Differences::default());
+        let found = differences(&ours, &one);
+        assert_eq!(
+            (found.work.len(), found.conditions),
+            (0, vec!["number of targets 1, not 2".to_owned()])
+        );
     }
 }

@@ -40,14 +40,12 @@ impl Contract {
         words
     }
 
-    /// A sentence if a run on the volume reached a limit of the contract.
-    fn reached(&self, run: &RunResult) -> Option<String> {
+    /// A sentence if the rates on the volume reached a limit of the contract.
+    fn reached(&self, rates: Rates) -> Option<String> {
         let of = |limit: f64, rate: f64| limit > 0.0 && rate >= limit * REACHED;
-        let limited = LIMITED_KINDS.iter().filter_map(|kind| run.by_operation.get(*kind));
-        let iops: f64 = limited.map(|kind| kind.iops).sum();
-        let limit = if of(as_rate(self.bytes_per_second), run.total.mibps * 1_048_576.0) {
+        let limit = if of(as_rate(self.bytes_per_second), rates.mibps * 1_048_576.0) {
             Rate(self.bytes_per_second).to_string()
-        } else if let Some(limit) = self.iops.filter(|limit| of(as_rate(*limit), iops)) {
+        } else if let Some(limit) = self.iops.filter(|limit| of(as_rate(*limit), rates.iops)) {
             format!("{limit} IOPS")
         } else {
             return None;
@@ -59,6 +57,23 @@ impl Contract {
     }
 }
 
+/// The rates that limits count.
+#[derive(Clone, Copy, Default)]
+struct Rates {
+    mibps: f64,
+    /// READs and WRITEs a second.
+    iops: f64,
+}
+
+impl Rates {
+    /// These rates and those of `run`.
+    fn with(self, run: &RunResult) -> Self {
+        let limited = LIMITED_KINDS.iter().filter_map(|kind| run.by_operation.get(*kind));
+        let iops: f64 = limited.map(|kind| kind.iops).sum();
+        Self { mibps: self.mibps + run.total.mibps, iops: self.iops + iops }
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "limits are far below 2^53")]
 fn as_rate(limit: u64) -> f64 {
     limit as f64
@@ -66,18 +81,21 @@ fn as_rate(limit: u64) -> f64 {
 
 impl StepRun {
     /// Sentences about the volumes whose contract was the limit of this run; `contracts` are by the
-    /// name of the target.
+    /// name of the target. Targets on one volume share its contract.
     #[must_use]
     pub fn reached(&self, contracts: &BTreeMap<String, Contract>) -> Vec<String> {
-        if self.targets.is_empty() {
-            let contract = contracts.get(&self.total.workload.target);
-            return contract
-                .and_then(|contract| contract.reached(&self.total))
-                .into_iter()
-                .collect();
+        let single = (self.total.workload.target.as_str(), &self.total);
+        let runs: Vec<(&str, &RunResult)> = match self.targets.as_slice() {
+            [] => vec![single],
+            targets => targets.iter().map(|run| (run.name.as_str(), run)).collect(),
+        };
+        let mut volumes: BTreeMap<&str, (&Contract, Rates)> = BTreeMap::new();
+        for (target, run) in runs {
+            let Some(contract) = contracts.get(target) else { continue };
+            let volume = volumes.entry(&contract.volume).or_insert((contract, Rates::default()));
+            volume.1 = volume.1.with(run);
         }
-        let of = |run: &RunResult| contracts.get(&run.name)?.reached(run);
-        self.targets.iter().filter_map(of).collect()
+        volumes.values().filter_map(|(contract, rates)| contract.reached(*rates)).collect()
     }
 }
 
@@ -127,6 +145,16 @@ mod tests {
         let runs = vec![run("a", "read", 4096.0), run("b", "read", 2048.0)];
         let told = step(run("s", "read", 6144.0), runs).reached(&contracts);
         assert!(told.len() == 1 && told[0].contains("volume va"), "{told:?}");
+    }
+
+    #[test]
+    fn targets_on_one_volume_reach_its_contract_together() {
+        let contracts = ["a", "b"].map(|to| (to.to_owned(), contract("vol", 64, None))).into();
+        let runs = |iops| vec![run("a", "read", iops), run("b", "read", iops)];
+        let told = |iops| step(run("s", "read", 2.0 * iops), runs(iops)).reached(&contracts);
+        assert_eq!(told(1900.0), [""; 0], "59 MiB/s");
+        assert!(told(2000.0)[0].contains("volume vol was the limit (64 MiB/s)"));
+        assert_eq!(told(2000.0).len(), 1, "once for the volume");
     }
 
     #[test]

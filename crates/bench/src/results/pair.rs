@@ -75,6 +75,10 @@ pub enum PairVerdict {
     Orientation,
     /// Too few repeats for any confidence.
     FewRuns,
+    /// None: both sides had the same load, so that their ratio shows nothing of the pair.
+    SameLoad,
+    /// None: a contract or the load generator was the limit of both sides, not the server.
+    Limited,
 }
 
 impl PairVerdict {
@@ -90,6 +94,8 @@ impl PairVerdict {
             Self::Undecided => "undecided",
             Self::Orientation => "none: published for another protocol",
             Self::FewRuns => "too few repeats: no confidence",
+            Self::SameLoad => "none: both sides had the same load",
+            Self::Limited => "none: the server was not the limit",
         }
     }
 }

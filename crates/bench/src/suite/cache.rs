@@ -5,7 +5,7 @@ use super::options::CacheOptions;
 use crate::results::CacheProof;
 use std::process::{Command, Stdio};
 use weir_core::units::Bytes;
-use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
+use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
 use weir_scenario::scenario::Cache;
 
 /// The file that makes the kernel drop its caches (proc_sys_vm(5)).
@@ -145,7 +145,8 @@ pub(super) fn without_caches(load: &mut Workload, wanted: Cache, options: &Cache
     }
 }
 
-/// A pass over all data of `load`, front to back, once: it lays the files out and fills caches.
+/// A pass over all data of `load`, front to back, once: it lays the files out and fills caches. It
+/// has the files of `load` and nothing of its order, rates or limits, which could end it early.
 pub(super) fn pass(load: &Workload) -> Workload {
     let jobs = load.files.min(16);
     let per_job = load.file_bytes.saturating_mul(u64::from(load.files.div_ceil(jobs)));
@@ -153,28 +154,27 @@ pub(super) fn pass(load: &Workload) -> Workload {
     // Data that is to be verified later is laid out in stamped blocks of its own size.
     let block = if load.verifies() { load.block_bytes } else { PASS_BLOCK };
     Workload {
+        name: load.name.clone(),
         operation: Operation::Data { pattern: Pattern::Sequential, read_percent: 100 },
         block_bytes: block.min(most).max(1),
-        read_sizes: Vec::new(),
-        write_sizes: Vec::new(),
-        mix: Vec::new(),
         jobs,
-        clients: 1,
         connections: jobs.min(4),
         depth: 8,
+        threads: load.threads,
         length: Length::Bytes { per_job, at_most_s: None },
         warmup_s: 0.0,
-        start_delay_s: 0.0,
-        rate: Rate::Unlimited,
-        think: None,
-        client_delays_us: Vec::new(),
-        region: weir_load::workload::Region::default(),
-        verify: None,
+        target: load.target.clone(),
+        directory: load.directory.clone(),
+        files: load.files,
+        file_bytes: load.file_bytes,
+        names: load.names.clone(),
+        layout: load.layout,
+        // Reads through the client's page cache may not reach the server's.
+        direct: load.direct,
         verify_reads: load.verifies(),
-        commit_every: None,
-        end_sync: false,
-        align_bytes: None,
-        ..load.clone()
+        keep: load.keep,
+        hosts: load.hosts.clone(),
+        ..Workload::default()
     }
 }
 
@@ -184,11 +184,17 @@ pub(super) fn lay_out(load: &Workload) -> Workload {
     Workload { length: Length::Operations(u64::from(pass.jobs)), ..pass }
 }
 
-/// A pass over `bytes` of other data.
-pub(super) fn flush(bytes: u64) -> Workload {
+/// Passes over `bytes` of other data on each target of `loads`.
+pub(super) fn flushes(loads: &[Workload], bytes: u64) -> Vec<Workload> {
+    data::targets(loads).into_iter().map(|target| flush(target, bytes)).collect()
+}
+
+/// A pass over `bytes` of other data on `target`.
+fn flush(target: String, bytes: u64) -> Workload {
     let files = 4;
     pass(&Workload {
         name: "flush".to_owned(),
+        target,
         directory: FLUSH_DIRECTORY.to_owned(),
         files,
         file_bytes: bytes.div_ceil(u64::from(files)).max(u64::from(PASS_BLOCK)),
@@ -200,6 +206,9 @@ pub(super) fn flush(bytes: u64) -> Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_load::workload::{
+        Draw, FileOrder, Flow, LatencyTarget, MinRate, Pacing, Positions, Rate, Starts, Visit,
+    };
 
     fn of(data_gib: u64, options: &CacheOptions) -> CacheProof {
         let load = Workload { files: 1, file_bytes: data_gib << 30, ..Workload::default() };
@@ -279,7 +288,51 @@ mod tests {
         let tiny = Workload { files: 1, file_bytes: 512, ..Workload::default() };
         super::pass(&tiny).check().unwrap();
         lay_out(&tiny).check().unwrap();
-        flush(1).check().unwrap();
-        flush(1 << 40).check().unwrap();
+        flush(String::new(), 1).check().unwrap();
+        flush(String::new(), 1 << 40).check().unwrap();
+    }
+
+    #[test]
+    fn a_pass_has_the_files_of_its_load_and_nothing_that_ends_it_early() {
+        let files = Workload {
+            name: "files".to_owned(),
+            target: "vol1".to_owned(),
+            directory: "own".to_owned(),
+            names: vec!["a".to_owned(), "b".to_owned()],
+            files: 2,
+            file_bytes: 1 << 20,
+            hosts: vec!["h1".to_owned()],
+            layout: Layout::Sparse,
+            direct: true,
+            ..Workload::default()
+        };
+        let restless = Workload {
+            latency_target: Some(LatencyTarget {
+                us: 1,
+                window_us: 1,
+                percent: 99.0,
+                goes_on: false,
+            }),
+            visit: Some(Visit { requests: 2, again: true }),
+            skip_bytes: 4096,
+            min_rate: Some(MinRate::Operations(1e9)),
+            flow: Some(Flow { group: 1, weight: 3, sleep_us: 0 }),
+            file_order: FileOrder::InTurn,
+            starts: Starts::Interlocked,
+            positions: Positions::ByDirection,
+            draw: Draw::Zipf { theta: 0.5 },
+            pacing: Pacing::Poisson,
+            rate: Rate::Operations(1.0),
+            cooldown_s: 9.0,
+            ..files.clone()
+        };
+        assert_eq!(pass(&restless), pass(&files));
+        let pass = pass(&files);
+        let of = |load: &Workload| {
+            (load.location(), load.names.clone(), load.hosts.clone(), load.layout, load.direct)
+        };
+        assert_eq!(of(&pass), of(&files));
+        assert_eq!((pass.files, pass.file_bytes), (2, 1 << 20));
+        pass.check().unwrap();
     }
 }

@@ -21,13 +21,13 @@ pub fn check(
     scenarios: &[Scenario],
 ) -> Result<(), BenchError> {
     for scenario in scenarios.iter().filter(|scenario| scenario.waiting.is_none()) {
+        one_number_of_connections(targets, scenario)
+            .map_err(|error| placed(&scenario.name, None, &error))?;
         for step in &scenario.steps {
             let at = |error| placed(&scenario.name, Some(&step.name), &error);
             check_one(targets, workers, step).map_err(at)?;
             mounted::check(targets, scenario.language, step).map_err(at)?;
         }
-        one_number_of_connections(targets, scenario)
-            .map_err(|error| placed(&scenario.name, None, &error))?;
     }
     if workers.is_empty() { check_sources(targets) } else { Ok(()) }
 }
@@ -84,7 +84,7 @@ fn one_number_of_connections(targets: &Targets, scenario: &Scenario) -> Result<(
     let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
     Err(BenchError::Workload(format!(
         "its steps have different numbers of connections per client ({}), which a mounted path \
-         cannot vary: measure an nfs:// or smb:// target, or set one number with --connections",
+         cannot vary: measure an nfs:// or smb:// target",
         numbers.join(", ")
     )))
 }
@@ -156,5 +156,6 @@ mod tests {
         one.steps[1].loads[0].connections = 8;
         let why = one_number_of_connections(&path, &one).unwrap_err().to_string();
         assert!(why.contains("(1, 8)") && why.contains("nfs://"), "{why}");
+        assert!(!why.contains("--connections"), "which would make all steps the same: {why}");
     }
 }

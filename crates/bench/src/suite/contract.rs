@@ -3,7 +3,12 @@
 use super::wanted::Wanted;
 use crate::results::Contract;
 use std::collections::{BTreeMap, BTreeSet};
+use weir_report::figure;
 use weir_scenario::scenario::{Scenario, Step};
+
+/// A rate up to so many times the contract is the contract itself, as it was measured: tests that
+/// are about a contract publish up to 2.7 % more than its limit.
+const ABOUT: f64 = 1.03;
 
 /// Sentences about the steps of `scenario` whose published or asked rates are above the contracts
 /// of their volumes; `contracts` are by the name of the target.
@@ -35,10 +40,11 @@ fn farthest_above<'a>(
         let Some((wanted, limit)) = wanted(step).zip(Limit::of(step, contracts)) else { continue };
         let rates = [(wanted.mibps, Some(limit.mibps), "MiB/s"), (wanted.iops, limit.iops, "IOPS")];
         for (rate, most, unit) in rates {
-            let Some(most) = most.filter(|most| rate > *most) else { continue };
+            let Some(most) = most.filter(|most| rate > *most * ABOUT) else { continue };
             if farthest.as_ref().is_none_or(|(times, _)| rate / most > *times) {
-                let permits = limit.permits();
-                let words = format!("step {}: {rate:.0} {unit}; {permits} {most:.0}", wanted.name);
+                let (name, permits) = (wanted.name, limit.permits());
+                let (rate_words, most_words) = (figure(rate), figure(most));
+                let words = format!("step {name}: {rate_words} {unit}; {permits} {most_words}");
                 farthest = Some((rate / most, words));
             }
         }
@@ -65,6 +71,9 @@ impl Limit {
         let mut all = Self { volumes: Vec::new(), mibps: 0.0, iops: Some(0.0) };
         for target in targets {
             let contract = contracts.get(target)?;
+            if all.volumes.contains(&contract.volume) {
+                continue;
+            }
             all.volumes.push(contract.volume.clone());
             all.mibps += as_rate(contract.bytes_per_second) / 1_048_576.0;
             all.iops = all.iops.zip(contract.iops).map(|(sum, one)| sum + as_rate(one));
@@ -120,14 +129,45 @@ mod tests {
         let test = |mibps| test(vec![load("", Rate::Unlimited)], published(mibps));
         let told = above_contracts(&test(4500.0), &contracts(&[("", "vol", 128, None)]));
         assert_eq!(told.len(), 1, "{told:?}");
-        for part in ["published for step large: 4500 MiB/s", "volume vol permits 128."] {
+        for part in ["published for step large: 4\u{2009}500 MiB/s", "volume vol permits 128."] {
             assert!(told[0].contains(part), "{part}: {told:?}");
         }
         assert_eq!(above_contracts(&test(128.0), &contracts(&[("", "vol", 128, None)])), [""; 0]);
         // 128 MiB/s in blocks of 64 KiB are 2,048 operations a second.
-        let told = above_contracts(&test(128.0), &contracts(&[("", "vol", 500, Some(2047))]));
-        assert!(told[0].contains("2048 IOPS") && told[0].contains("permits 2047."), "{told:?}");
+        let told = above_contracts(&test(128.0), &contracts(&[("", "vol", 500, Some(1900))]));
+        assert!(
+            told[0].contains("2\u{2009}048 IOPS") && told[0].contains("permits 1\u{2009}900."),
+            "{told:?}"
+        );
         assert_eq!(above_contracts(&test(4500.0), &BTreeMap::new()), [""; 0]);
+    }
+
+    #[test]
+    fn small_limits_keep_their_digits_and_tests_about_a_contract_have_no_note() {
+        let rate = |mibps: f64| test(vec![load("", Rate::Bytes(mibps * 1_048_576.0))], None);
+        let quarter = BTreeMap::from([(
+            String::new(),
+            Contract { volume: "vol".to_owned(), bytes_per_second: 1 << 18, ..Contract::default() },
+        )]);
+        let told = above_contracts(&rate(2.0), &quarter);
+        assert!(told[0].contains("2.00 MiB/s; ") && told[0].contains("permits 0.25."), "{told:?}");
+        let of = |name: &str, kib: u64| {
+            let contract = Contract { bytes_per_second: kib << 10, ..Contract::default() };
+            let scenario = weir_scenario::catalogue::scenario(name).unwrap();
+            above_contracts(&scenario, &[(String::new(), contract)].into())
+        };
+        assert_eq!(of("anf-qos-auto-100gib", 1600), [""; 0]);
+        assert_eq!(of("anf-qos-pair-3tib", 48 << 10), [""; 0]);
+        assert_eq!(of("anf-qos-pair-3tib", 16 << 10).len(), 1, "another contract");
+    }
+
+    #[test]
+    fn targets_on_one_volume_have_its_contract_once() {
+        let rate = Rate::Bytes(100.0 * 1_048_576.0);
+        let test = test(vec![load("a", rate.clone()), load("b", rate)], None);
+        let told =
+            above_contracts(&test, &contracts(&[("a", "vol", 128, None), ("b", "vol", 128, None)]));
+        assert!(told.len() == 1 && told[0].contains("volume vol permits 128."), "{told:?}");
     }
 
     #[test]
@@ -140,7 +180,7 @@ mod tests {
         for part in ["asked for by step large: 200 MiB/s", "volumes va, vb permit together 192."] {
             assert!(told[0].contains(part), "{part}: {told:?}");
         }
-        assert_eq!(above_contracts(&test, &both(136)), [""; 0]);
+        assert_eq!(above_contracts(&test, &both(136)), [""; 0], "200 MiB/s");
         assert_eq!(above_contracts(&test, &contracts(&[("a", "va", 1, None)])), [""; 0]);
     }
 }

@@ -1,7 +1,7 @@
 //! The files that loads use: how much they hold, and which of them are laid out already.
 
 use std::collections::{BTreeMap, BTreeSet};
-use weir_load::workload::{Layout, Location, Workload};
+use weir_load::workload::{Layout, Location, Operation, Workload};
 
 /// The known properties of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,18 @@ impl Laid {
         })
     }
 
-    /// `loads` were applied: their files exist now.
+    /// `loads` were applied: their files exist now, but for those that they removed.
+    pub(super) fn applied(&mut self, loads: &[Workload]) {
+        self.add(loads);
+        for load in loads.iter().filter(|load| load.operation == Operation::Remove) {
+            let Some(files) = self.directories.get_mut(&load.location()) else { continue };
+            for number in 0..load.files {
+                files.remove(&load.file_name(number));
+            }
+        }
+    }
+
+    /// The files of `loads` are laid out.
     pub(super) fn add(&mut self, loads: &[Workload]) {
         for load in loads.iter().filter(|load| load.needs_files()) {
             let files = self.directories.entry(load.location()).or_default();
@@ -111,7 +122,7 @@ pub(super) fn with_files(loads: &[Workload], laid: &Laid, reuse: bool) -> Vec<Wo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_load::workload::{Operation, Pattern};
+    use weir_load::workload::Pattern;
 
     fn load(directory: &str, files: u32, file_bytes: u64) -> Workload {
         Workload { directory: directory.to_owned(), files, file_bytes, ..Workload::default() }
@@ -146,6 +157,15 @@ mod tests {
         assert_eq!(layouts(&laid, false), [true, true, false]);
         laid.forget(&loads[0].location());
         assert_eq!(layouts(&laid, false), [false, true, false]);
+    }
+
+    #[test]
+    fn files_that_were_removed_are_not_there() {
+        let mut laid = Laid::default();
+        let remove = Workload { operation: Operation::Remove, ..load("a", 4, 100) };
+        laid.applied(&[load("a", 5, 100), remove.clone()]);
+        assert!(!laid.covers(&remove) && !laid.covers(&load("a", 1, 100)));
+        assert_eq!(laid.bytes(), 100, "the fifth stays");
     }
 
     #[test]

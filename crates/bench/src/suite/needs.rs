@@ -37,19 +37,20 @@ impl Machine {
     #[must_use]
     pub fn falls_short(&self, scenario: &Scenario) -> Vec<String> {
         let steps: Vec<Wanted<'_>> = scenario.steps.iter().filter_map(Wanted::of).collect();
-        let fastest = steps.iter().max_by(|a, b| a.mibps.total_cmp(&b.mibps));
+        let fastest = steps.iter().max_by(|a, b| a.one_way_mibps.total_cmp(&b.one_way_mibps));
         let dearest = steps.iter().max_by(|a, b| processors(a).total_cmp(&processors(b)));
         let mut all = Vec::new();
         let speed: f64 = self.links.values().map(|mbit| f64::from(*mbit)).sum();
         if let Some(step) = fastest
             && speed > 0.0
-            && step.mibps > speed * MIBPS_PER_MBITPS
+            && step.one_way_mibps > speed * MIBPS_PER_MBITPS
         {
             all.push(format!(
-                "{}: {:.0} MiB/s were published for step {}, and this machine's link to the server \
-                 ({}) carries at most {:.0} MiB/s: apply the load from more machines with --worker",
+                "{}: {:.0} MiB/s in one direction were published for step {}, and this machine's link \
+                 to the server ({}) carries at most {:.0} MiB/s: apply the load from more machines \
+                 with --worker",
                 scenario.name,
-                step.mibps,
+                step.one_way_mibps,
                 step.name,
                 self.links_in_words(),
                 speed * MIBPS_PER_MBITPS
@@ -151,6 +152,7 @@ fn route6(routes: &str, ip: Ipv6Addr) -> Option<String> {
 mod tests {
     use super::super::testing::scenario;
     use super::*;
+    use weir_load::workload::{MixOp, OpShare, Operation, Pattern};
     use weir_scenario::scenario::Published;
 
     const ROUTES: &str = "\
@@ -208,14 +210,31 @@ fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000
             ..Published::default()
         };
         let small = published(rates, 4096);
-        // 500,000 × 4 KiB are 1953 MiB/s; 500,000 × 8.4 µs are 4.2 processors.
+        // 400,000 × 4 KiB are 1562 MiB/s one way; 500,000 × 8.4 µs are 4.2 processors.
         let told = machine(&[10_000], 2).falls_short(&small);
         assert!(
-            told[0].contains("1953 MiB/s") && told[1].contains("about 5 processors"),
+            told[0].contains("1562 MiB/s") && told[1].contains("about 5 processors"),
             "{told:?}"
         );
         assert!(told[1].contains("500000 operations") && told[1].contains("--worker"), "{told:?}");
         assert_eq!(machine(&[100_000], 8).falls_short(&small), [""; 0]);
+        assert_eq!(machine(&[14_000], 8).falls_short(&small), [""; 0], "1669 MiB/s each way");
         assert_eq!(machine(&[1], 1).falls_short(&scenario(&["a"])), [""; 0]);
+    }
+
+    #[test]
+    fn a_link_carries_a_total_by_what_loads_read_and_write() {
+        let mut mixed =
+            published(Published { mibps: Some(2000.0), ..Published::default() }, 65_536);
+        let told = |one: &Scenario| machine(&[10_000], 64).falls_short(one).len();
+        assert_eq!(told(&mixed), 1, "all of it is read");
+        let load = &mut mixed.steps[1].loads[0];
+        load.operation = Operation::Data { pattern: Pattern::Sequential, read_percent: 50 };
+        assert_eq!(told(&mixed), 0, "1000 MiB/s each way");
+        let share = |op, percent| OpShare { op, percent };
+        let load = &mut mixed.steps[1].loads[0];
+        load.operation = Operation::Mix;
+        load.mix = vec![share(MixOp::ReadSequential, 75), share(MixOp::WriteSequential, 25)];
+        assert_eq!(told(&mixed), 1, "1500 MiB/s are read");
     }
 }

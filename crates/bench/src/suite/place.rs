@@ -25,6 +25,12 @@ pub trait Place {
     /// [`BenchError`] if it can't be asked.
     fn room(&mut self, target: &str) -> Result<Option<u64>, BenchError>;
 
+    /// A name of the target's file system: targets of the same one share the room on it.
+    ///
+    /// # Errors
+    /// [`BenchError`] if it can't be asked for.
+    fn file_system(&mut self, target: &str) -> Result<String, BenchError>;
+
     /// Makes the directory `at` for the suite alone, or finds it empty, or empties it if a killed
     /// run of this machine made it. It holds a mark of this run then.
     ///
@@ -87,6 +93,17 @@ impl Place for TargetPlace {
 
     fn claim(&mut self, at: &Location) -> Result<Claim, BenchError> {
         plain(&at.directory)?;
+    fn file_system(&mut self, target: &str) -> Result<String, BenchError> {
+        Ok(match self.targets.get(target)? {
+            Target::Nfs(target) => {
+                let id = nfs::NfsTop::open(target)?.file_system()?;
+                format!("nfs {} {id:x}", target.address.ip())
+            }
+            Target::Smb(target) => format!("smb {} {}", target.address.ip(), target.share),
+            Target::Path(target) => format!("path {:x}", path::device(&target.root)?),
+        })
+    }
+
         claim(&mut *self.top(at)?, &at.directory)
     }
 

@@ -78,16 +78,25 @@ impl Plan {
         if options.reuse {
             return;
         }
-        self.lay_out(&step.loads, laid);
-        self.peak_bytes = self.peak_bytes.max(laid.bytes());
-        for (target, bytes) in laid.by_target() {
-            let peak = self.peak_of.entry(target.to_owned()).or_default();
-            *peak = bytes.max(*peak);
+        for _ in 0..times {
+            self.lay_out(&step.loads, laid);
+            self.peak(laid);
+            // Files that a load removes are laid out again for its next repeat.
+            laid.applied(&step.loads);
         }
         if !step.shares_files && !options.keep {
             for directory in data::directories(&step.loads) {
                 laid.forget(&directory);
             }
+        }
+    }
+
+    /// Notes the bytes that files hold now.
+    fn peak(&mut self, laid: &Laid) {
+        self.peak_bytes = self.peak_bytes.max(laid.bytes());
+        for (target, bytes) in laid.by_target() {
+            let peak = self.peak_of.entry(target.to_owned()).or_default();
+            *peak = bytes.max(*peak);
         }
     }
 
@@ -100,10 +109,11 @@ impl Plan {
                 self.fill_bytes = bytes.fold(self.fill_bytes, u64::saturating_add);
             }
             (Cache::Excluded, Some(bytes)) => {
-                let all = bytes.saturating_mul(u64::from(times));
+                let targets = data::targets(&step.loads).len() as u64;
+                let all = bytes.saturating_mul(u64::from(times)).saturating_mul(targets);
                 self.flush_bytes = self.flush_bytes.saturating_add(all);
                 if !options.reuse {
-                    self.lay_out(&[cache::flush(bytes)], laid);
+                    self.lay_out(&cache::flushes(&step.loads, bytes), laid);
                 }
             }
             (Cache::Excluded, None) | (Cache::Any, _) => {}
@@ -124,7 +134,7 @@ impl Plan {
 mod tests {
     use super::super::testing::{scenario, step};
     use super::*;
-    use weir_load::workload::Length;
+    use weir_load::workload::{Length, Operation};
 
     #[test]
     fn a_step_lasts_as_long_as_its_longest_load() {
@@ -180,5 +190,31 @@ mod tests {
         assert_eq!(plan.layout_bytes, 3 * size + (1 << 30), "the other data is written once");
         let passes = (4 * size + (4 << 30)) as f64;
         assert!((plan.pass_seconds() - passes / PASS_BYTES_PER_S).abs() < 1e-9);
+    }
+
+    #[test]
+    fn other_data_is_on_the_targets_of_the_step() {
+        let mut scenario = scenario(&["a"]);
+        let step = &mut scenario.steps[0];
+        step.cache = Cache::Excluded;
+        let on = |target: &str| Workload { target: target.to_owned(), ..step.loads[0].clone() };
+        step.loads = vec![on("x"), on("y")];
+        let size = data::bytes(&step.loads[..1]);
+        let mut options = Options::default();
+        options.cache.read_bytes = Some(1 << 30);
+        let plan = Plan::of(&[scenario], &options);
+        let each = size + (1 << 30);
+        assert_eq!(plan.peak_of, [("x", each), ("y", each)].map(|(to, it)| (to.into(), it)).into());
+        assert_eq!((plan.layout_bytes, plan.flush_bytes), (2 * each, 2 << 30));
+    }
+
+    #[test]
+    fn files_that_are_removed_are_laid_out_for_each_repeat() {
+        let mut scenario = scenario(&["a"]);
+        scenario.steps[0].loads[0].operation = Operation::Remove;
+        let size = data::bytes(&scenario.steps[0].loads);
+        let options = Options { repeats: 3, ..Options::default() };
+        let plan = Plan::of(&[scenario], &options);
+        assert_eq!((plan.layout_bytes, plan.peak_bytes), (3 * size, size));
     }
 }

@@ -4,7 +4,7 @@ use super::data;
 use super::options::Options;
 use super::place::Place;
 use super::plan::Plan;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use weir_core::units::Bytes;
 use weir_load::error::BenchError;
 use weir_load::workload::Location;
@@ -26,19 +26,7 @@ pub fn preflight(
     if options.reuse {
         return Ok(Vec::new());
     }
-    for (target, wanted) in Plan::of(scenarios, options).peak_of {
-        if let Some(room) = place.room(&target)?
-            && room < wanted
-        {
-            let named = if target.is_empty() { target } else { format!(" {target}") };
-            return Err(BenchError::Workload(format!(
-                "the files need {}, but the target{named} has only {} free: reduce the data with \
-                 --max-data or --scale, or make room",
-                Bytes(wanted),
-                Bytes(room)
-            )));
-        }
-    }
+    check_room(place, scenarios, options)?;
     let steps = runnable().flat_map(|scenario| &scenario.steps);
     let directories: BTreeSet<Location> =
         steps.flat_map(|step| data::directories(&step.loads)).collect();
@@ -55,4 +43,44 @@ pub fn preflight(
         }));
     }
     Ok(remarks)
+}
+
+/// The targets on one file system.
+#[derive(Default)]
+struct Shared {
+    targets: Vec<String>,
+    wanted: u64,
+    /// The least room that one of them tells.
+    room: Option<u64>,
+}
+
+/// Checks that the files of all targets on one file system have room there together.
+fn check_room(
+    place: &mut dyn Place,
+    scenarios: &[Scenario],
+    options: &Options,
+) -> Result<(), BenchError> {
+    let mut all: BTreeMap<String, Shared> = BTreeMap::new();
+    for (target, wanted) in Plan::of(scenarios, options).peak_of {
+        let room = place.room(&target)?;
+        let shared = all.entry(place.file_system(&target)?).or_default();
+        shared.wanted = shared.wanted.saturating_add(wanted);
+        shared.room = shared.room.into_iter().chain(room).min();
+        shared.targets.extend((!target.is_empty()).then_some(target));
+    }
+    let lacks = |shared: &&Shared| shared.room.is_some_and(|room| room < shared.wanted);
+    let Some(Shared { targets, wanted, room: Some(room) }) = all.values().find(lacks) else {
+        return Ok(());
+    };
+    let on = match targets.as_slice() {
+        [] => "the target has".to_owned(),
+        [one] => format!("the target {one} has"),
+        several => format!("the file system of the targets {} has", several.join(", ")),
+    };
+    Err(BenchError::Workload(format!(
+        "the files need {}, but {on} only {} free: reduce the data with --max-data or --scale, or \
+         make room",
+        Bytes(*wanted),
+        Bytes(*room)
+    )))
 }

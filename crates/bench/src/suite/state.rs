@@ -286,8 +286,7 @@ impl SuiteState {
         if step.cache != Cache::Excluded {
             return Ok(());
         }
-        let on = |target| Workload { target, ..cache::flush(bytes) };
-        let loads: Vec<Workload> = data::targets(&step.loads).into_iter().map(on).collect();
+        let loads = cache::flushes(&step.loads, bytes);
         self.claim(suite, whole, &loads)?;
         let go = Go { step, act: Act::Flush, repeat: 1, of: 1 };
         self.apply(suite, whole, &go, &loads, result)?;
@@ -344,7 +343,7 @@ impl SuiteState {
             Err(_) if suite.control.stopped() => return Err(Stop::Interrupted),
             Err(error) => return Err(error.into()),
         };
-        self.laid.add(&loads);
+        self.laid.applied(&loads);
         if counts && !readied && result.cache.wanted == Cache::Excluded {
             let said = "caches could not be emptied between laying out and the load";
             note(&mut result.cache.open, said.to_owned());

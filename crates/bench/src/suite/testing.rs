@@ -242,6 +242,8 @@ pub(super) struct Ground {
     pub(super) log: Vec<String>,
     pub(super) gone: bool,
     pub(super) room: Option<u64>,
+    /// All targets are on one file system.
+    pub(super) one_file_system: bool,
 }
 
 /// A directory as the log has it: with its target, if that has a name.
@@ -261,6 +263,10 @@ impl Place for Ground {
 
     fn room(&mut self, _: &str) -> Result<Option<u64>, BenchError> {
         Ok(self.room)
+    }
+
+    fn file_system(&mut self, target: &str) -> Result<String, BenchError> {
+        Ok(if self.one_file_system { String::new() } else { target.to_owned() })
     }
 
     fn claim(&mut self, at: &Location) -> Result<Claim, BenchError> {

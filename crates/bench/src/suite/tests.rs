@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use weir_load::control::Control;
 use weir_load::error::BenchError;
-use weir_load::workload::{Layout, Length, Operation, Pattern, Rate};
+use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
 use weir_scenario::scenario::{Cache, Scenario};
 
 /// One call of the suite.
@@ -52,7 +52,7 @@ impl Call {
     }
 
     fn layouts(&self) -> Vec<bool> {
-        let laid = |loads: &Vec<weir_load::Workload>| loads[0].layout != Layout::Existing;
+        let laid = |loads: &Vec<Workload>| loads[0].layout != Layout::Existing;
         self.executor.applied.iter().map(laid).collect()
     }
 }
@@ -258,6 +258,17 @@ fn files_that_steps_share_are_laid_out_once_and_removed_once() {
 }
 
 #[test]
+fn files_that_were_removed_are_laid_out_again() {
+    let mut scenario = scenario(&["delete", "read"]);
+    scenario.steps[0].loads[0].operation = Operation::Remove;
+    scenario.steps.iter_mut().for_each(|step| step.shares_files = true);
+    let mut call = Call::default();
+    call.options.repeats = 2;
+    call.run(&[scenario]);
+    assert_eq!(call.layouts(), [true, true, true, false]);
+}
+
+#[test]
 fn files_are_kept_or_used_again_when_asked() {
     let mut call = Call::default();
     call.options.keep = true;
@@ -396,4 +407,18 @@ fn preflight_refuses_before_anything_is_laid_out_and_leaves_nothing() {
     ground.abandoned.insert("weir-bench".to_owned(), 77);
     let remarks = preflight(&mut ground, &scenarios, &options).unwrap();
     assert!(remarks[0].contains("killed run (process 77)"), "{remarks:?}");
+}
+
+#[test]
+fn targets_of_one_file_system_need_room_for_all_of_them() {
+    let mut one = scenario(&["a"]);
+    let on = |target: &str| Workload { target: target.to_owned(), ..one.steps[0].loads[0].clone() };
+    one.steps[0].loads = vec![on("x"), on("y"), on("z")];
+    // Each of the three needs 1 MiB.
+    let mut ground = Ground { room: Some(2 << 20), ..Ground::default() };
+    preflight(&mut ground, std::slice::from_ref(&one), &Options::default()).unwrap();
+    ground.one_file_system = true;
+    let refused = preflight(&mut ground, &[one], &Options::default()).unwrap_err().to_string();
+    let told = "need 3 MiB, but the file system of the targets x, y, z has only 2 MiB free";
+    assert!(refused.contains(told), "{refused}");
 }

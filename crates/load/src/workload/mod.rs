@@ -112,12 +112,14 @@ pub enum MixOp {
 
 impl MixOp {
     /// Does it change data of the laid-out files?
-    const fn writes(self) -> bool {
+    #[must_use]
+    pub const fn writes(self) -> bool {
         matches!(self, Self::WriteRandom | Self::WriteSequential | Self::WriteFile)
     }
 
     /// Does it read file data?
-    const fn reads(self) -> bool {
+    #[must_use]
+    pub const fn reads(self) -> bool {
         matches!(self, Self::ReadRandom | Self::ReadSequential | Self::ReadFile)
     }
 
@@ -478,6 +480,15 @@ impl Workload {
             Length::Seconds(_) => Duration::from_secs_f64(self.warmup_s),
             Length::Operations(_) | Length::Bytes { .. } => Duration::ZERO,
         }
+    }
+
+    /// Connections of a client that ever carry a request: no more than its jobs have requests in
+    /// flight.
+    #[must_use]
+    pub const fn connections_in_use(&self) -> u32 {
+        let clients = if self.clients == 0 { 1 } else { self.clients };
+        let in_flight = self.jobs.div_ceil(clients).saturating_mul(self.depth);
+        if in_flight < self.connections { in_flight } else { self.connections }
     }
 
     /// Does it ever change data of its files?

@@ -148,7 +148,14 @@ impl Scale {
 /// Figures of `scale` that [`Scale::check`] refuses change nothing.
 #[must_use]
 pub fn scale(scenario: &Scenario, scale: &Scale) -> Scenario {
-    let mut scaled = scenario.clone();
+    scale_changed(scenario, scenario.clone(), scale)
+}
+
+/// As [`scale`], of a scenario whose loads were `changed` before: steps that the change made the
+/// same are left out too. `changed` has the steps of `scenario`.
+#[must_use]
+pub fn scale_changed(scenario: &Scenario, changed: Scenario, scale: &Scale) -> Scenario {
+    let mut scaled = changed;
     let mut changes = Changes::default();
     load::fewer_at_a_time(&mut scaled.steps, scale, &mut changes);
     data::less(&mut scaled.steps, scale, &mut changes);

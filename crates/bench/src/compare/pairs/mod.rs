@@ -12,8 +12,9 @@ pub(crate) use present::{RULE, chart, open, remarks, table, write};
 use super::judge::doubts;
 use super::same::differences_in_words;
 use super::{Figure, Ratio};
-use crate::results::{PairResult, PairSide, Results, Spread, StepResult, Summary};
+use crate::results::{PairResult, PairSide, PairVerdict, Results, Spread, StepResult, Summary};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use weir_scenario::catalogue::pairs::{Compared, Pair, Pick, Side, pairs};
 
 /// The pairs of which results have a side.
@@ -77,6 +78,31 @@ struct Found<'a> {
     summary: &'a Summary,
 }
 
+impl Found<'_> {
+    /// Sentences about the contracts that were the limit of at least half of the repeats.
+    fn contracts_reached(&self) -> Vec<String> {
+        let contracts = &self.results.environment.contracts;
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for said in self.step.runs.iter().flat_map(|run| run.reached(contracts)) {
+            *counts.entry(said).or_default() += 1;
+        }
+        let half = self.step.runs.len().div_ceil(2);
+        counts.into_iter().filter(|(_, times)| *times >= half).map(|(said, _)| said).collect()
+    }
+
+    /// Was something else than the server the limit of at least half of the repeats?
+    fn is_limited(&self) -> bool {
+        let saturated = self.step.runs.iter().filter(|run| run.total.generator.saturated).count();
+        saturated * 2 >= self.step.runs.len() || !self.contracts_reached().is_empty()
+    }
+
+    /// The reasons against the figures.
+    fn doubts(&self, label: &str) -> Vec<String> {
+        let contracts = self.contracts_reached().into_iter().map(|said| format!("{label}: {said}"));
+        doubts(self.step, label).into_iter().chain(contracts).collect()
+    }
+}
+
 /// `side` in each of the results that have it.
 fn find<'a>(side: &Side, figure: Compared, results: &[&'a Results]) -> Vec<Found<'a>> {
     let set = |one: &Results| match &side.setting {
@@ -132,6 +158,14 @@ fn judged_pair(pair: &Pair, base: &Found<'_>, other: &Found<'_>) -> Option<PairR
         value: value(pair.figure, found.summary),
         repeats: found.summary.repeats,
     };
+    let differences = differences_in_words(base.step, other.step);
+    let same_load = differences.is_empty() && pair.base.setting == pair.other.setting;
+    let limited = [base, other].iter().all(|found| found.is_limited());
+    let verdict = match (same_load, limited) {
+        (true, _) => PairVerdict::SameLoad,
+        (false, true) => PairVerdict::Limited,
+        (false, false) => verdict::of(&ratio, &pair.published),
+    };
     Some(PairResult {
         name: pair.name.clone(),
         title: pair.title.clone(),
@@ -143,8 +177,8 @@ fn judged_pair(pair: &Pair, base: &Found<'_>, other: &Found<'_>) -> Option<PairR
         high: ratio.high,
         confidence: ratio.confidence,
         published_ratio: pair.published.clone(),
-        verdict: verdict::of(&ratio, &pair.published),
-        differences: differences_in_words(base.step, other.step),
+        verdict,
+        differences,
         remarks: doubts_about(pair, base, other),
     })
 }
@@ -152,13 +186,13 @@ fn judged_pair(pair: &Pair, base: &Found<'_>, other: &Found<'_>) -> Option<PairR
 /// The doubts about the figures of both sides, each once.
 fn doubts_about(pair: &Pair, base: &Found<'_>, other: &Found<'_>) -> Vec<String> {
     const BOTH: &str = "both sides";
-    let [first, second] = [base, other].map(|found| doubts(found.step, BOTH));
+    let [first, second] = [base, other].map(|found| found.doubts(BOTH));
     let both = first.iter().filter(|doubt| second.contains(doubt));
     let mut all: Vec<String> = both.cloned().collect();
     for (found, label, own, others) in
         [(base, &pair.base.label, &first, &second), (other, &pair.other.label, &second, &first)]
     {
-        let told = doubts(found.step, label).into_iter().zip(own);
+        let told = found.doubts(label).into_iter().zip(own);
         all.extend(told.filter(|(_, doubt)| !others.contains(doubt)).map(|(told, _)| told));
     }
     all
@@ -189,7 +223,7 @@ fn missing(pair: &Pair, no_base: bool, no_other: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{PairVerdict, TestResult};
+    use crate::results::{Contract, TestResult};
     use crate::suite::testing::step_result;
     use weir_scenario::scenario::{Cache, Chart, Language};
 
@@ -201,6 +235,20 @@ mod tests {
             .map(|part| step_result(iops * part, 1.0 / part).runs.remove(0))
             .into();
         step.summary = Summary::of(&step.runs);
+        step
+    }
+
+    /// The same, with caches excluded.
+    fn uncached(name: &str, iops: f64) -> StepResult {
+        let mut step = step(name, "", iops);
+        step.cache.wanted = Cache::Excluded;
+        step
+    }
+
+    /// The same, with eight connections.
+    fn of_eight(name: &str, iops: f64) -> StepResult {
+        let mut step = step(name, "nconnect=8", iops);
+        step.runs.iter_mut().for_each(|run| run.total.workload.connections = 8);
         step
     }
 
@@ -234,7 +282,7 @@ mod tests {
             "a",
             vec![
                 (CACHED, vec![step("reads-100", "", 1000.0)]),
-                (UNCACHED, vec![step("reads-100", "", 830.0)]),
+                (UNCACHED, vec![uncached("reads-100", 830.0)]),
             ],
         );
         let judged = judge(&[&both]);
@@ -251,7 +299,7 @@ mod tests {
     #[test]
     fn two_results_of_one_target_are_a_pair_and_of_two_targets_are_none() {
         let first = |target| results(target, vec![(CACHED, vec![step("reads-100", "", 1000.0)])]);
-        let second = results("a", vec![(UNCACHED, vec![step("reads-100", "", 500.0)])]);
+        let second = results("a", vec![(UNCACHED, vec![uncached("reads-100", 500.0)])]);
         let (same, elsewhere) = (first("a"), first("b"));
         let judged = judge(&[&same, &second]);
         assert_eq!(judged.pairs[0].verdict, PairVerdict::Stronger);
@@ -261,6 +309,43 @@ mod tests {
         let alone = judge(&[&same]);
         let told = format!("step reads-100 of {UNCACHED} was not measured");
         assert_eq!(alone.open_pairs[0].why, told);
+    }
+
+    #[test]
+    fn sides_with_the_same_load_have_no_verdict() {
+        let steps = |other| vec![step("nconnect=1-8", "nconnect=1", 1000.0), other];
+        let verdict = |other| {
+            let both = results("a", vec![("anf-nconnect-4k-random", steps(other))]);
+            judge(&[&both]).pairs[0].verdict
+        };
+        assert_eq!(verdict(of_eight("nconnect=8-8", 2500.0)), PairVerdict::AsPublished);
+        let same = step("nconnect=8-8", "nconnect=8", 2500.0);
+        assert_eq!(verdict(same), PairVerdict::SameLoad);
+    }
+
+    #[test]
+    fn sides_that_the_server_did_not_limit_have_no_verdict() {
+        // 4,000 operations of 4 KiB a second are 15.6 MiB/s.
+        let limited = |contract_mib: u64, saturated: [bool; 2]| {
+            let mut sides = [step("reads-100", "", 4000.0), uncached("reads-100", 3980.0)];
+            for (side, saturated) in sides.iter_mut().zip(saturated) {
+                side.runs.iter_mut().for_each(|run| run.total.generator.saturated = saturated);
+            }
+            let [base, other] = sides;
+            let mut both = results("a", vec![(CACHED, vec![base]), (UNCACHED, vec![other])]);
+            let contract = Contract { bytes_per_second: contract_mib << 20, ..Contract::default() };
+            both.environment.contracts = [(String::new(), contract)].into();
+            judge(&[&both]).pairs.remove(0)
+        };
+        let free = limited(100, [false, true]);
+        assert_eq!(free.verdict, PairVerdict::NotShown);
+        let by_contract = limited(16, [false, false]);
+        assert_eq!(by_contract.verdict, PairVerdict::Limited);
+        let told = "both sides: the contract of volume  was the limit (16 MiB/s)";
+        assert!(by_contract.remarks[0].starts_with(told), "{:?}", by_contract.remarks);
+        let by_generator = limited(100, [true, true]);
+        assert_eq!(by_generator.verdict, PairVerdict::Limited);
+        assert_eq!(by_generator.remarks, ["both sides: the generator was the limit"]);
     }
 
     #[test]
@@ -284,8 +369,8 @@ mod tests {
         let steps = vec![
             step("nconnect=1-8", "nconnect=1", 900.0),
             step("nconnect=1-128", "nconnect=1", 1000.0),
-            step("nconnect=8-8", "nconnect=8", 1500.0),
-            step("nconnect=8-16", "nconnect=8", 2500.0),
+            of_eight("nconnect=8-8", 1500.0),
+            of_eight("nconnect=8-16", 2500.0),
         ];
         let judged = judge(&[&results("a", vec![(test, steps)])]);
         let [pair] = judged.pairs.as_slice() else { panic!("{judged:?}") };

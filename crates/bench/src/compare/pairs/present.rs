@@ -8,12 +8,14 @@ use weir_report::{Cell, Column, Dot, RangeChart, RangeRow, Series, Span, Table, 
 use weir_scenario::catalogue::pairs::{Compared, PublishedRatio};
 
 /// The reading of pairs, for people.
-pub(crate) const RULE: [&str; 3] = [
+pub(crate) const RULE: [&str; 4] = [
     "A ratio is that of the medians of the repeats; the interval extends from the minimum ratio that \
      the repeats permit to the maximum, with the confidence shown.",
     "“As published”: the interval reaches into the published range and does not contain 1, which \
      would be no effect. “Weaker” and “stronger”: an effect in the published direction, outside the \
      published range. “Undecided”: the interval contains both the published range and 1.",
+    "“None”: both sides had the same load, or a contract or the load generator was the limit of \
+     both, so that the ratio is not the server's.",
     "The published ratios come from other machines, and often from other sizes: the differences of \
      the two sides are listed.",
 ];

@@ -7,8 +7,8 @@ use weir_load::error::BenchError;
 use weir_load::target::NfsTarget;
 use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::{
-    DirOpArgs3, FileHandle3, LookupArgs, MkdirArgs, ReaddirArgs, RemoveArgs, Res, RmdirArgs,
-    Sattr3, Status,
+    DirOpArgs3, FileHandle3, GetattrArgs, LookupArgs, MkdirArgs, ReaddirArgs, RemoveArgs, Res,
+    RmdirArgs, Sattr3, Status,
 };
 
 /// Bytes of one READDIR.
@@ -36,6 +36,17 @@ impl NfsTop {
     /// Bytes that the caller may have; `None` if the server does not tell.
     pub(super) fn room(&mut self) -> Result<Option<u64>, BenchError> {
         room(&mut self.session, &self.root)
+    }
+
+    /// The number of the export's file system on its server (RFC 1813 §2.6, `fsid`).
+    pub(super) fn file_system(&mut self) -> Result<u64, BenchError> {
+        let args = GetattrArgs { object: FileHandle3(&self.root) };
+        self.session.call(&args, |result| match result {
+            Res::Ok(ok) => Ok(ok.attributes.fsid),
+            Res::Fail(status, _) => {
+                Err(refused("asking for the attributes of", b"the export", status))
+            }
+        })?
     }
 
     /// The handle of the directory to which these names lead; `None` if it is not there.

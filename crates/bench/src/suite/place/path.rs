@@ -1,6 +1,7 @@
 //! Directories of a mounted file system.
 
 use std::io::{Error, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use weir_load::error::BenchError;
 
@@ -11,6 +12,11 @@ pub(super) fn reach(root: &Path) -> Result<(), BenchError> {
         return Ok(());
     }
     Err(failed(root, Error::from(ErrorKind::NotADirectory)))
+}
+
+/// The number of the device that the directory is on (stat(2)).
+pub(super) fn device(root: &Path) -> Result<u64, BenchError> {
+    std::fs::metadata(root).map(|found| found.dev()).map_err(|source| failed(root, source))
 }
 
 /// The directory of a target.
@@ -105,6 +111,8 @@ mod tests {
         assert!(!place.path().join("bench").exists());
         top.clear(&["bench"], true).unwrap();
         top.clear(&["bench"], false).unwrap();
+        let proc = device(Path::new("/proc")).unwrap();
+        assert!(device(place.path()).unwrap() != proc, "another file system");
     }
 
     #[test]

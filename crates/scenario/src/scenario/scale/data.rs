@@ -5,7 +5,7 @@ use super::{Changes, Scale};
 use crate::scenario::Step;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_core::units::Bytes;
-use weir_load::workload::{Length, MixOp, Operation, Pattern, Starts, Workload};
+use weir_load::workload::{Length, Location, MixOp, Operation, Pattern, Starts, Workload};
 
 /// Files become no smaller than this, or sixteen requests, before there are fewer of them.
 const FILE_BYTES_MIN: u64 = 4 << 20;
@@ -22,9 +22,9 @@ const OPERATIONS_MIN: u64 = 1000;
 /// A proportion of one, in the fixed-point numbers used here.
 const ONE: u64 = 1 << 40;
 
-/// Files of one directory that have the same size: they are scaled alike, whichever loads and
-/// steps use them.
-type Key = (String, u64);
+/// Files of one directory of one target that have the same size: they are scaled alike, whichever
+/// loads and steps use them.
+type Key = (Location, u64);
 
 /// The use that the loads together make of a set of files, and its fate.
 #[derive(Clone, Debug, Default)]
@@ -62,11 +62,11 @@ pub(super) fn less(steps: &mut [Step], scale: &Scale, changes: &mut Changes) {
     }
     let several = sets.len() > 1;
     let caps = caps(steps, &sets, cap);
-    for ((directory, size), set) in &mut sets {
-        let whole = size.saturating_mul(set.files());
-        let own = caps.kept.get(&(directory.clone(), *size)).map(|kept| (*kept, whole));
-        set.scaled = fit(set, *size, factor, own.unwrap_or(caps.others));
-        say(directory, *size, set, several, changes);
+    for (key, set) in &mut sets {
+        let whole = key.1.saturating_mul(set.files());
+        let own = caps.kept.get(key).map(|kept| (*kept, whole));
+        set.scaled = fit(set, key.1, factor, own.unwrap_or(caps.others));
+        say(key, set, several, changes);
     }
     for load in steps.iter_mut().flat_map(|step| &mut step.loads) {
         if let Some(set) = load.needs_files().then(|| sets.get(&key(load))).flatten() {
@@ -134,7 +134,7 @@ pub(super) fn bytes(steps: &[Step]) -> u64 {
 }
 
 fn key(load: &Workload) -> Key {
-    (load.directory.clone(), load.file_bytes)
+    (load.location(), load.file_bytes)
 }
 
 /// The sets of files of `steps`.
@@ -264,13 +264,17 @@ fn rounded(bytes: u64, set: &Set, most: u64, kept: u64) -> u64 {
     if enough { less.min(most) } else { (bytes.div_ceil(unit) * unit).min(most) }
 }
 
-fn say(directory: &str, size: u64, set: &Set, several: bool, changes: &mut Changes) {
-    let (files, each) = set.scaled;
+fn say((at, size): &Key, set: &Set, several: bool, changes: &mut Changes) {
+    let (size, (files, each)) = (*size, set.scaled);
     if (files, each) == (set.files(), size) {
         return;
     }
     let (before, after) = (size.saturating_mul(set.files()), files.saturating_mul(each));
-    let place = if several { format!(" in {directory}") } else { String::new() };
+    let place = match (several, at.target.as_str()) {
+        (false, _) => String::new(),
+        (true, "") => format!(" in {}", at.directory),
+        (true, target) => format!(" in {} of {target}", at.directory),
+    };
     changes.say(format!(
         "data set{place} {:.2} → {:.2} ({}): {} of {:.2} → {files} of {:.2}",
         Bytes(before),
