@@ -4,7 +4,8 @@ use crate::responder::Responder;
 use crate::workload;
 use std::time::{Duration, Instant};
 use weir_load::{
-    Control, Layout, Length, Operation, Pattern, RunResult, Stability, Workload, prepare,
+    Control, Layout, Length, Operation, Pattern, Rate, RunResult, Stability, Think, VerifyScope,
+    Workload, prepare,
 };
 
 fn run(server: &Responder, workload: &Workload) -> RunResult {
@@ -45,6 +46,48 @@ fn each_client_comes_from_its_own_address() {
     }
     assert_eq!(result.connections.opened, 6);
     assert_eq!(result.jobs[4].client, "127.0.1.2");
+}
+
+#[test]
+fn every_connection_is_used_by_jobs_that_are_fewer() {
+    for (jobs, depth, connections, wanted) in [
+        (1, 1, 4, vec![50, 50, 50, 50]),
+        // The first job has three connections.
+        (2, 1, 5, vec![33, 33, 34, 50, 50]),
+        (1, 1, 1, vec![200]),
+    ] {
+        let server = Responder::start();
+        let load = Workload { jobs, depth, connections, ..workload(Pattern::Random, 100, 200) };
+        let result = run(&server, &load);
+        assert!(result.is_clean(), "{:?}", result.errors);
+        assert_eq!(server.reads(), wanted, "{jobs} × {depth} on {connections}");
+    }
+    let server = Responder::start();
+    let load = Workload { depth: 3, connections: 4, ..workload(Pattern::Random, 100, 400) };
+    assert_eq!(run(&server, &load).total.operations, 400);
+    assert!(server.reads().iter().all(|reads| (97..=103).contains(reads)), "{:?}", server.reads());
+}
+
+#[test]
+fn requests_that_go_round_keep_their_rate_their_pauses_and_what_belongs_together() {
+    let base = Workload {
+        depth: 2,
+        connections: 5,
+        verify: Some(VerifyScope::All),
+        ..workload(Pattern::Random, 0, 100)
+    };
+    for load in [
+        Workload { rate: Rate::Operations(5000.0), ..base.clone() },
+        Workload { think: Some(Think { us: 100, every: 3 }), ..base.clone() },
+        Workload { client_delays_us: vec![100], ..base.clone() },
+        Workload { operation: Operation::CreateRemove, verify: None, ..base },
+    ] {
+        let server = Responder::start();
+        let result = run(&server, &load);
+        assert!(result.is_clean() && !result.interrupted, "{:?}", result.errors);
+        assert!((100..=102).contains(&result.total.operations), "{}", result.total.operations);
+        assert_eq!(server.names(), Vec::<String>::new());
+    }
 }
 
 #[test]

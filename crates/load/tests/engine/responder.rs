@@ -1,7 +1,7 @@
 //! A small NFS server over the in-memory store, with a hook that may meddle with every call.
 
 use rustix::net::{SendFlags, send};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,6 +17,9 @@ use weir_nfs::rpc::{Call, Credential, Deframer, Step};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{Route, null, refuse, serve};
 use weir_nfs::{PROGRAM_MOUNT, mount};
+
+/// The number of the procedure READ (RFC 1813 §3.3.6).
+const READ: u32 = 6;
 
 /// Meddles with a reply.
 pub(crate) type Alteration = Box<dyn FnOnce(&mut Vec<u8>)>;
@@ -46,6 +49,8 @@ struct World {
     machines: Mutex<BTreeSet<String>>,
     /// Own addresses that clients connected to.
     locals: Mutex<BTreeSet<SocketAddr>>,
+    /// READs by the address of the client's end of the connection.
+    reads: Mutex<BTreeMap<SocketAddr, u64>>,
     /// Calls that came with one read, at most.
     most_at_once: AtomicUsize,
     /// Replies to calls that came with one read leave the other way round.
@@ -69,8 +74,17 @@ impl Responder {
         });
         let (peers, locals, machines) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (most_at_once, is_backwards) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let shared =
-            Arc::new(World { volume, hook, peers, machines, locals, most_at_once, is_backwards });
+        let reads = Mutex::default();
+        let shared = Arc::new(World {
+            volume,
+            hook,
+            peers,
+            machines,
+            locals,
+            reads,
+            most_at_once,
+            is_backwards,
+        });
         World::listen(&shared, listener);
         Self { address, shared }
     }
@@ -96,6 +110,13 @@ impl Responder {
     /// Own addresses that clients connected to.
     pub(crate) fn locals(&self) -> BTreeSet<SocketAddr> {
         self.shared.locals.lock().unwrap().clone()
+    }
+
+    /// READs on each connection that had any, in ascending order.
+    pub(crate) fn reads(&self) -> Vec<u64> {
+        let mut reads: Vec<_> = self.shared.reads.lock().unwrap().values().copied().collect();
+        reads.sort_unstable();
+        reads
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -150,7 +171,8 @@ impl World {
 
     fn talk(&self, mut stream: TcpStream) {
         stream.set_nodelay(true).unwrap();
-        self.peers.lock().unwrap().insert(stream.peer_addr().unwrap().ip());
+        let peer = stream.peer_addr().unwrap();
+        self.peers.lock().unwrap().insert(peer.ip());
         self.locals.lock().unwrap().insert(stream.local_addr().unwrap());
         let (mut deframer, mut bytes) = (Deframer::new(), Vec::new());
         let mut chunk = vec![0; 1 << 16];
@@ -160,7 +182,7 @@ impl World {
             bytes.extend_from_slice(&chunk[..len]);
             let mut replies: Vec<Vec<u8>> = Vec::new();
             while let Step::Record { at, consumed } = deframer.next(&bytes).unwrap() {
-                let Some(reply) = self.answer(&bytes[at]) else {
+                let Some(reply) = self.answer(peer, &bytes[at]) else {
                     // The earlier replies leave in one segment with the end.
                     let out: Vec<u8> = replies.concat();
                     send(&stream, &out, SendFlags::MORE).ok();
@@ -180,11 +202,14 @@ impl World {
     }
 
     /// The reply, or `None` to close the connection.
-    fn answer(&self, record: &[u8]) -> Option<Vec<u8>> {
+    fn answer(&self, peer: SocketAddr, record: &[u8]) -> Option<Vec<u8>> {
         self.machines.lock().unwrap().insert(machine(record));
         let mut call = Call::parse(Shared::from(record.to_vec())).unwrap();
         if call.program == PROGRAM_MOUNT {
             return Some(mount::serve(&call, self, Vec::new()));
+        }
+        if call.procedure == READ {
+            *self.reads.lock().unwrap().entry(peer).or_default() += 1;
         }
         let mut args = call.args.to_vec();
         let mut alter: Alteration = Box::new(|_| {});

@@ -12,6 +12,7 @@ use rustix::net::{RecvFlags, recv};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 /// From this many bytes on, data nobody looks at is dropped in the kernel.
@@ -26,6 +27,17 @@ pub(in crate::engine) struct Slot {
     pub(in crate::engine) request: Option<InFlight>,
     /// The work that leaves later; a timer, or the next answer, brings the loop back to it.
     pub(in crate::engine) waiting: Option<Work>,
+}
+
+/// The slots of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slots {
+    /// The job of each, by its place in the worker.
+    pub(super) jobs: Vec<usize>,
+    /// The slots that have work from the start.
+    pub(super) first: Range<usize>,
+    /// The connection on which each goes on after an operation.
+    pub(super) next: usize,
 }
 
 /// A request, and what is known of the operation that it is part of.
@@ -60,6 +72,11 @@ pub(in crate::engine) struct Conn<C: Channel> {
     inbox: C::Records,
     pub(super) outbox: Outbox,
     pub(super) slots: Vec<Slot>,
+    /// The slots that have work from the start.
+    pub(super) first: Range<usize>,
+    /// The connection on which a slot goes on after an operation, by its place in the worker; the
+    /// slot has the same number there.
+    pub(super) next: usize,
     /// Slots whose work waits until the channel can take more requests.
     pub(super) held: VecDeque<usize>,
     /// Requests answered by the present receive; kept for its memory.
@@ -75,14 +92,14 @@ pub(in crate::engine) struct Conn<C: Channel> {
 }
 
 impl<C: Channel> Conn<C> {
-    /// A connection over `stream` to `address`, not blocking any more, with a slot for each of
-    /// `jobs`.
+    /// A connection over `stream` to `address`, not blocking any more, with these slots.
     pub(super) fn new(
         (stream, address): (TcpStream, SocketAddr),
         (channel, inbox): (C, C::Records),
-        jobs: impl Iterator<Item = usize>,
+        slots: Slots,
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
+        let Slots { jobs, first, next } = slots;
         Ok(Self {
             stream,
             address,
@@ -90,7 +107,9 @@ impl<C: Channel> Conn<C> {
             channel,
             inbox,
             outbox: Outbox::default(),
-            slots: jobs.map(|job| Slot { job, request: None, waiting: None }).collect(),
+            slots: jobs.into_iter().map(|job| Slot { job, request: None, waiting: None }).collect(),
+            first,
+            next,
             held: VecDeque::new(),
             finished: Vec::new(),
             pending: Vec::new(),

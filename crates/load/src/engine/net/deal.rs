@@ -1,6 +1,6 @@
 //! Dealing jobs and connections to threads, and addresses to clients.
 
-use super::conn::Conn;
+use super::conn::{Conn, Slots};
 use super::worker::NetWorker;
 use super::{Channel, connect};
 use crate::engine::job::Job;
@@ -72,10 +72,16 @@ pub(in crate::engine) fn check(workload: &Workload) -> Result<(), BenchError> {
     units(workload).iter().try_for_each(|unit| depth(workload, unit).map(drop))
 }
 
+/// Requests that the jobs of `unit` keep in flight.
+fn in_flight(workload: &Workload, unit: &Unit) -> usize {
+    usize::try_from(workload.depth).unwrap_or(usize::MAX).saturating_mul(unit.jobs.len())
+}
+
 /// The most requests in flight on a connection of `unit`.
 fn depth(workload: &Workload, unit: &Unit) -> Result<usize, BenchError> {
-    let depth = usize::try_from(workload.depth).unwrap_or(usize::MAX);
-    let most = depth.saturating_mul(unit.jobs.len()).div_ceil(unit.connections);
+    let all = in_flight(workload, unit);
+    // Requests that go round all connections may meet on one.
+    let most = if all < unit.connections { all } else { all.div_ceil(unit.connections) };
     if most <= usize::try_from(DEPTH_MAX).unwrap_or(0) {
         return Ok(most);
     }
@@ -127,19 +133,35 @@ fn equip<C: Channel>(
         worker.jobs.push(Job::new(workload, *index, &plan.common));
     }
     let most = depth(workload, unit)?;
-    // Each job in turn takes one place on the next connection.
-    let places: Vec<usize> =
-        (0..workload.depth).flat_map(|_| first..first + unit.jobs.len()).collect();
+    let (jobs, conns) = (first..first + unit.jobs.len(), worker.conns.len());
+    let places: Vec<usize> = (0..workload.depth).flat_map(|_| jobs.clone()).collect();
     let seat = Seat { jobs: &unit.jobs, depth: most, client: unit.client, address, source };
-    for number in 0..unit.connections {
+    for slots in slots(&places, unit.connections, conns) {
         let (stream, channel, records) = open(&seat)?;
-        let slots = places.iter().skip(number).step_by(unit.connections).copied();
         let conn = Conn::new((stream, address), (channel, records), slots);
         let mut conn = conn.map_err(|source| BenchError::Connection { address, source })?;
         conn.delay_ns = delay_ns(workload, unit.client);
         worker.conns.push(conn);
     }
     Ok(())
+}
+
+/// The slots of so many connections, the first of which is at the place `first` of the worker. Each
+/// of `jobs` takes one place, the jobs in turn on the next connection. Where there are fewer jobs
+/// than connections, each goes round all of them, an operation on each, as requests do on the
+/// transports of a Linux mount with `nconnect`.
+fn slots(jobs: &[usize], connections: usize, first: usize) -> Vec<Slots> {
+    let rotate = jobs.len() < connections;
+    let of = |number: usize| {
+        if rotate {
+            let begins = number.min(jobs.len())..(number + 1).min(jobs.len());
+            let next = first + (number + 1) % connections;
+            return Slots { jobs: jobs.to_vec(), first: begins, next };
+        }
+        let own: Vec<usize> = jobs.iter().skip(number).step_by(connections).copied().collect();
+        Slots { first: 0..own.len(), jobs: own, next: first + number }
+    };
+    (0..connections).map(of).collect()
 }
 
 /// The network distance added to `client`.
@@ -219,6 +241,29 @@ mod tests {
         let of = |load: &Workload| [0, 1, 2, 3, 4].map(|client| delay_ns(load, client) / 1000);
         assert_eq!(of(&load(&[10, 500])), [10, 500, 10, 500, 10]);
         assert_eq!(of(&load(&[])), [0; 5]);
+    }
+
+    #[test]
+    fn each_request_has_its_connection_or_goes_round_all_of_them() {
+        let fixed = slots(&[7, 8, 7], 2, 5);
+        let of = |jobs: &[usize], first, next| Slots { jobs: jobs.to_vec(), first, next };
+        assert_eq!(fixed, [of(&[7, 7], 0..2, 5), of(&[8], 0..1, 6)]);
+        let round = slots(&[7, 7], 3, 5);
+        let both = |first, next| of(&[7, 7], first, next);
+        assert_eq!(round, [both(0..1, 6), both(1..2, 7), both(2..2, 5)]);
+    }
+
+    #[test]
+    fn a_connection_must_carry_what_may_meet_on_it() {
+        let of = |depth, connections| {
+            let load = Workload { depth, connections, ..Workload::default() };
+            depth_of(&load)
+        };
+        assert_eq!([of(1, 4), of(3, 4), of(4, 4), of(5, 4), of(16, 1)], [1, 3, 1, 2, 16]);
+    }
+
+    fn depth_of(load: &Workload) -> usize {
+        depth(load, &units(load)[0]).unwrap()
     }
 
     fn unit(client: u32, jobs: &[u32], connections: usize) -> Unit {

@@ -162,7 +162,7 @@ impl Loop<'_> {
     fn start(&mut self, conns: &mut [Conn<impl Channel>]) {
         for (number, conn) in conns.iter_mut().enumerate() {
             let now_ns = self.schedule.now_ns();
-            for slot in 0..conn.slots.len() {
+            for slot in conn.first.clone() {
                 self.send_next(conn, SlotId { conn: number, slot }, now_ns);
             }
             if let Err(fault) = conn.flush(&self.plan.payload) {
@@ -291,7 +291,10 @@ impl Loop<'_> {
                 self.recorder.fail(&why);
             }
         }
-        self.send_next(conn, place, now_ns);
+        if conn.next == place.conn {
+            return self.send_next(conn, place, now_ns);
+        }
+        self.timers.set(now_ns, SlotId { conn: conn.next, ..place });
     }
 
     /// Sends what the job of a free slot does next, if anything.
