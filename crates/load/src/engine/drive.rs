@@ -1,6 +1,7 @@
 //! Starting the workers of all loads of a step, showing what they do, and waiting for them.
 
 use super::collect::Watcher;
+use super::halt::{Halt, Halted};
 use super::record::{Record, StepRecord};
 use super::schedule::Schedule;
 use super::usage::MachineMeter;
@@ -15,13 +16,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Time between two looks for a given-up start.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Applies `loads` from `start` on, until the last has ended.
+/// Applies `loads` from `start` on, until the last has ended. Says why, if they were ended before
+/// their time.
 pub(super) fn drive(
     loads: &[Prepared],
     start: Instant,
     control: &Control,
     observe: &mut dyn FnMut(&Window),
-) -> Result<StepRecord, BenchError> {
+) -> Result<(StepRecord, Option<Halted>), BenchError> {
+    let halt = Halt::of(control);
     let mut ready = Vec::with_capacity(loads.len());
     for load in loads {
         ready.push(load.workers()?);
@@ -44,10 +47,10 @@ pub(super) fn drive(
         let jobs = usize::try_from(load.plan.workload.jobs).unwrap_or(0);
         let mut of_load = Vec::with_capacity(workers.len());
         for worker in workers {
-            match begin(worker, jobs, *schedule, control, &sender) {
+            match begin(worker, jobs, *schedule, &halt, &sender) {
                 Ok(thread) => of_load.push(thread),
                 Err(error) => {
-                    control.stop();
+                    halt.give_up();
                     failure.get_or_insert(error);
                 }
             }
@@ -75,24 +78,24 @@ pub(super) fn drive(
     if let (Some(first), marks) = (records.first_mut(), control.take_marks()) {
         first.marks = marks;
     }
-    failure.map_or(Ok(StepRecord { loads: records }), Err)
+    failure.map_or(Ok((StepRecord { loads: records }, halt.halted())), Err)
 }
 
 fn begin(
     worker: Worker,
     jobs: usize,
     schedule: Schedule,
-    control: &Control,
+    halt: &Halt,
     sender: &Sender<WindowReport>,
 ) -> Result<JoinHandle<WorkerOutcome>, BenchError> {
     let recorder = Recorder::new(jobs, schedule.measure_ns, schedule.end_ns, sender.clone());
-    let control = control.clone();
+    let halt = halt.clone();
     Builder::new()
         .name("bench-worker".to_owned())
         .spawn(move || {
             punctual();
-            await_start(&schedule, &control);
-            worker(schedule, control, recorder)
+            await_start(&schedule, &halt);
+            worker(schedule, halt, recorder)
         })
         .map_err(|source| BenchError::Local { what: "starting a worker thread", source })
 }
@@ -105,10 +108,10 @@ fn punctual() {
 }
 
 /// Waits for the time at which the load begins in its step.
-fn await_start(schedule: &Schedule, control: &Control) {
+fn await_start(schedule: &Schedule, halt: &Halt) {
     loop {
         let left = Duration::from_nanos(schedule.begin_ns.saturating_sub(schedule.now_ns()));
-        if left.is_zero() || control.stopped() {
+        if left.is_zero() || halt.halted().is_some() {
             return;
         }
         std::thread::sleep(left.min(LOOK));

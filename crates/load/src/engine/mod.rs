@@ -9,10 +9,12 @@ mod collect;
 mod content;
 mod drive;
 mod foreign;
+mod halt;
 mod job;
 mod net;
 mod nfs;
 mod path;
+mod reach;
 mod received;
 mod record;
 mod schedule;
@@ -29,6 +31,7 @@ use crate::stats::{Notes, Recorder};
 use crate::target::Target;
 use crate::verify::Checker;
 use crate::workload::{Layout, Workload};
+use halt::{Halt, Halted};
 use job::Common;
 use schedule::Schedule;
 use share::FileSpec;
@@ -86,7 +89,7 @@ enum Backend {
 }
 
 /// One worker, ready to go.
-type Worker = Box<dyn FnOnce(Schedule, Control, Recorder) -> WorkerOutcome + Send>;
+type Worker = Box<dyn FnOnce(Schedule, Halt, Recorder) -> WorkerOutcome + Send>;
 
 /// The outcome of one worker.
 struct WorkerOutcome {
@@ -96,7 +99,7 @@ struct WorkerOutcome {
     ended_ns: u64,
     lost: u64,
     unanswered: u64,
-    /// The worker was told to stop before its jobs were done.
+    /// The load was ended before the jobs of the worker were done.
     stopped: bool,
     /// The result of comparing in passing.
     verify: Option<VerifyResult>,
@@ -261,17 +264,27 @@ impl Prepared {
         }
     }
 
-    /// Does the work after the load that must come before anybody looks at the files.
-    fn settle(&self, record: &mut Record) {
+    /// Does the work after the load, which ended before its time if `halted`, that must come before
+    /// anybody looks at the files.
+    fn settle(&self, record: &mut Record, halted: Option<Halted>) {
         if self.plan.workload.end_sync && self.plan.workload.writes() {
             self.sync(record);
         }
-        if let Backend::Nfs(files) = &self.backend {
-            // The load can't have seen a restart after its last reply.
-            let ask = record.connections.lost > 0 || self.plan.workload.verify.is_some();
-            for (what, count) in files.lost_writes(&self.plan, ask) {
-                record.fail_often(what, count);
+        match &self.backend {
+            Backend::Nfs(files) => {
+                // The load can't have seen a restart after its last reply.
+                let ask = record.connections.lost > 0 || self.plan.workload.verify.is_some();
+                for (what, count) in files.lost_writes(&self.plan, ask) {
+                    record.fail_often(what, count);
+                }
             }
+            // SMB has no write verifier: a server that ends a connection may have restarted.
+            Backend::Smb(_) if halted == Some(Halted::Broken) => {
+                if let Some(ledger) = &self.plan.common.ledger {
+                    ledger.expose();
+                }
+            }
+            Backend::Smb(_) | Backend::Path(_) => {}
         }
     }
 

@@ -1,10 +1,11 @@
 //! Several loads that start together: a step of a scenario.
 
 use super::check::check_step;
+use super::halt::Halted;
 use super::job::{Common, Cursors, FlowGroup};
 use super::record::StepRecord;
 use super::schedule::nanos;
-use super::{Backend, Layingout, Plan, Prepared, drive, nfs, path, run_number, share, smb};
+use super::{Backend, Layingout, Plan, Prepared, drive, nfs, path, reach, run_number, share, smb};
 use crate::control::Control;
 use crate::engine::Window;
 use crate::error::BenchError;
@@ -118,7 +119,9 @@ impl PreparedStep {
 
     /// Applies all loads from `start` on, which may lie ahead, and waits for the last to end.
     /// `observe` is called for every 100 ms, all loads together. What was written is read back
-    /// afterwards, as each workload says. A process that is alone then removes the files, as each
+    /// afterwards, as each workload says; also if the loads ended because a connection was lost,
+    /// once the target answers again, which is waited for up to a minute, but not if `control`
+    /// stopped the run. A process that is alone then removes the files, as each
     /// workload says; one of several leaves them for [`PreparedStep::finish`].
     ///
     /// # Errors
@@ -152,9 +155,12 @@ impl PreparedStep {
         if !self.attached {
             self.attach()?;
         }
-        let mut record = drive::drive(&self.loads, start, control, observe)?;
+        let (mut record, halted) = drive::drive(&self.loads, start, control, observe)?;
+        if halted == Some(Halted::Broken) {
+            reach::await_targets(&self.loads, control);
+        }
         for (load, record) in self.loads.iter().zip(&mut record.loads) {
-            load.settle(record);
+            load.settle(record, halted);
         }
         for (load, record) in self.loads.iter().zip(&mut record.loads) {
             load.check(record, control);

@@ -185,7 +185,8 @@ pub struct JobResult {
 pub struct Connections {
     /// Opened for the load.
     pub opened: u64,
-    /// Lost before the load was done. They are not opened again: the run ends and says so.
+    /// Lost before the load was done. They are not opened again: the load ends, and the result says
+    /// so.
     pub lost: u64,
     /// Requests still without an answer when the drain time was over.
     pub unanswered: u64,
@@ -254,8 +255,8 @@ pub struct VerifyResult {
     pub in_passing: u64,
     /// Blocks whose content is open: their last write was never answered, or a read met a write.
     pub uncertain: u64,
-    /// Blocks that were to be read back and were not, because the run was stopped, lost a
-    /// connection, or could not reach the target any more.
+    /// Blocks that were to be read back and were not, because the run was stopped, or could not
+    /// reach the target any more.
     #[serde(default)]
     pub unread: u64,
     /// Blocks that did not hold what was written, in passing or afterwards.

@@ -394,7 +394,9 @@ fn a_lost_connection_is_no_corruption() {
     }));
     let verify = result.verify.as_ref().unwrap();
     assert_eq!((verify.mismatches, result.connections.lost), (0, 1), "{:?}", verify.details);
-    assert!(result.interrupted && verify.unread > 0);
+    assert!(result.interrupted && !result.is_clean());
+    assert_eq!(verify.unread, 0);
+    assert_eq!(verify.checked + verify.uncertain, campaign.blocks * FILES, "{verify:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use rustix::net::{SendFlags, send};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_core::store::Want;
 use weir_core::testing::{MemStore, block_on};
@@ -18,7 +18,7 @@ use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{Route, null, refuse, serve};
 use weir_nfs::{PROGRAM_MOUNT, mount};
 
-/// The procedure READ (RFC 1813 §3.3.6).
+/// The number of the procedure READ (RFC 1813 §3.3.6).
 const READ: u32 = 6;
 
 /// Meddles with a reply.
@@ -36,6 +36,29 @@ pub(crate) enum Verdict {
 /// Looks at each NFS call: procedure and arguments, which it may change.
 pub(crate) type Hook = Arc<dyn Fn(u32, &mut Vec<u8>) -> Verdict + Send + Sync>;
 
+/// The connections that are served.
+pub(crate) struct Door {
+    /// Restarts of the server. Nothing is answered on connections from before the last one.
+    restarts: AtomicU64,
+    /// Looks at each new connection: `false` ends it.
+    opens: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Door {
+    pub(crate) fn new(opens: impl Fn() -> bool + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { restarts: AtomicU64::new(0), opens: Box::new(opens) })
+    }
+
+    /// The server restarts.
+    pub(crate) fn restart(&self) {
+        self.restarts.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn restarts(&self) -> u64 {
+        self.restarts.load(Ordering::SeqCst)
+    }
+}
+
 pub(crate) struct Responder {
     address: SocketAddr,
     shared: Arc<World>,
@@ -44,6 +67,7 @@ pub(crate) struct Responder {
 struct World {
     volume: Arc<VolumeView<MemStore>>,
     hook: Hook,
+    door: Arc<Door>,
     peers: Mutex<BTreeSet<IpAddr>>,
     /// Machine names of callers.
     machines: Mutex<BTreeSet<String>>,
@@ -63,6 +87,10 @@ impl Responder {
     }
 
     pub(crate) fn with_hook(hook: Hook) -> Self {
+        Self::with_door(hook, Door::new(|| true))
+    }
+
+    pub(crate) fn with_door(hook: Hook, door: Arc<Door>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let volume = Arc::new(VolumeView {
@@ -78,6 +106,7 @@ impl Responder {
         let shared = Arc::new(World {
             volume,
             hook,
+            door,
             peers,
             machines,
             locals,
@@ -162,7 +191,7 @@ impl World {
     fn listen(world: &Arc<Self>, listener: TcpListener) {
         let world = Arc::clone(world);
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            for stream in listener.incoming().flatten().filter(|_| (world.door.opens)()) {
                 let world = Arc::clone(&world);
                 std::thread::spawn(move || world.talk(stream));
             }
@@ -174,6 +203,7 @@ impl World {
         let peer = stream.peer_addr().unwrap();
         self.peers.lock().unwrap().insert(peer.ip());
         self.locals.lock().unwrap().insert(stream.local_addr().unwrap());
+        let began = self.door.restarts();
         let (mut deframer, mut bytes) = (Deframer::new(), Vec::new());
         let mut chunk = vec![0; 1 << 16];
         while let Ok(len) = stream.read(&mut chunk)
@@ -182,7 +212,11 @@ impl World {
             bytes.extend_from_slice(&chunk[..len]);
             let mut replies: Vec<Vec<u8>> = Vec::new();
             while let Step::Record { at, consumed } = deframer.next(&bytes).unwrap() {
-                let Some(reply) = self.answer(peer, &bytes[at]) else {
+                let answer = self.answer(peer, &bytes[at]);
+                if self.door.restarts() != began {
+                    return;
+                }
+                let Some(reply) = answer else {
                     // The earlier replies leave in one segment with the end.
                     let out: Vec<u8> = replies.concat();
                     send(&stream, &out, SendFlags::MORE).ok();

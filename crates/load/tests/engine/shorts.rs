@@ -3,6 +3,7 @@
 
 use crate::responder::{Hook, Responder, Verdict, count, cut, offset, redirect};
 use crate::{COMMIT, READ, WRITE, workload};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_load::{
@@ -148,12 +149,21 @@ fn files_are_laid_out_by_a_server_that_writes_a_part_at_a_time() {
 #[test]
 fn whole_files_and_files_that_are_filled_count_once() {
     let share = |op| OpShare { op, percent: 50 };
+    let offsets = Arc::new(Mutex::new(BTreeMap::<u64, u64>::new()));
     for (mix, procedure, each) in [
         ([share(MixOp::ReadFile), share(MixOp::Stat)], READ, "read-file"),
         ([share(MixOp::WriteFile), share(MixOp::Stat)], WRITE, "write-file"),
         ([share(MixOp::Unlink2), share(MixOp::Stat)], WRITE, "remove"),
     ] {
-        let (hook, _) = cutting(procedure);
+        offsets.lock().unwrap().clear();
+        let noted = Arc::clone(&offsets);
+        let hook = Arc::new(move |called, args: &mut Vec<u8>| {
+            if called == procedure {
+                *noted.lock().unwrap().entry(offset(args)).or_default() += 1;
+                cut(args, MOST);
+            }
+            Verdict::Serve
+        });
         let load = Workload {
             operation: Operation::Mix,
             mix: mix.to_vec(),
@@ -166,6 +176,10 @@ fn whole_files_and_files_that_are_filled_count_once() {
         let done = result.by_operation[each].operations;
         assert!(done > 50, "{each}: {done}");
         assert_eq!(result.connections.continued, done, "{each}");
+        let offsets = offsets.lock().unwrap();
+        for part in [0, 1000, 2000, 3000, 4000] {
+            assert_eq!(offsets[&part], done, "{each}: {offsets:?}");
+        }
     }
 }
 

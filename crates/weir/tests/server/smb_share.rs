@@ -17,6 +17,7 @@ pub(crate) struct Share {
     pub(crate) server: TestServer,
     /// The server's address for SMB.
     pub(crate) address: SocketAddr,
+    signing: String,
     _held: OwnedFd,
 }
 
@@ -27,7 +28,7 @@ impl Share {
         let listen = address.to_string();
         let settings = [("WEIR_SMB", listen.as_str()), ("WEIR_SMB_SIGNING", signing)];
         let server = TestServer::start_with(&settings);
-        let share = Self { server, address, _held: held };
+        let share = Self { server, address, signing: signing.to_owned(), _held: held };
         share.make_user();
         let create = ["volume", "create", SHARE, "--pool", "pool", "--quota", "1GiB"];
         let terms = ["--throughput", "1000MiB/s", "--protocols", "nfs,smb", "--owner", USER];
@@ -35,6 +36,13 @@ impl Share {
         let command = format!("smbclient //127.0.0.1/vol -U USER -p {}", address.port());
         assert!(told.contains(&command), "{told}");
         share
+    }
+
+    /// Starts the server again after a stop.
+    pub(crate) fn serve_again(&mut self) {
+        let listen = self.address.to_string();
+        let settings = [("WEIR_SMB", listen.as_str()), ("WEIR_SMB_SIGNING", &self.signing)];
+        self.server.serve_again_logging(&settings, Stdio::inherit());
     }
 
     fn make_user(&self) {

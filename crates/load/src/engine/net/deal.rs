@@ -114,7 +114,7 @@ pub(in crate::engine) fn workers<C: Channel>(
     Ok(workers
         .into_iter()
         .map(|worker| -> Worker {
-            Box::new(move |schedule, control, recorder| worker.run(schedule, &control, recorder))
+            Box::new(move |schedule, halt, recorder| worker.run(schedule, &halt, recorder))
         })
         .collect())
 }

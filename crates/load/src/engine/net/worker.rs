@@ -9,7 +9,7 @@ use super::inbox::MARK_BYTES;
 use super::passing::Passing;
 use super::timers::{SlotId, Timers};
 use super::{Channel, Data, Fault, Outcome};
-use crate::control::Control;
+use crate::engine::halt::Halt;
 use crate::engine::job::{After, Answer, Job, Next, Op};
 use crate::engine::schedule::Schedule;
 use crate::engine::usage::{Usage, UsageMeter};
@@ -56,6 +56,7 @@ struct Loop<'a> {
     passing: Option<Passing<'a>>,
     meter: UsageMeter,
     schedule: Schedule,
+    halt: &'a Halt,
     outstanding: usize,
     lost: u64,
     fault: Option<(Fault, SocketAddr)>,
@@ -70,12 +71,7 @@ struct Ended {
 
 impl<C: Channel> NetWorker<C> {
     /// Applies the load until it is over.
-    pub(super) fn run(
-        self,
-        schedule: Schedule,
-        control: &Control,
-        recorder: Recorder,
-    ) -> WorkerOutcome {
+    pub(super) fn run(self, schedule: Schedule, halt: &Halt, recorder: Recorder) -> WorkerOutcome {
         let Self { plan, jobs, mut conns } = self;
         let ledger = plan.common.ledger.as_deref().filter(|_| plan.workload.verify_reads);
         let mut run = Loop {
@@ -90,19 +86,20 @@ impl<C: Channel> NetWorker<C> {
             }),
             meter: UsageMeter::new(schedule.measure_ns, schedule.end_ns),
             schedule,
+            halt,
             outstanding: 0,
             lost: 0,
             fault: None,
             ended: None,
         };
-        let result = run.drive(&mut conns, control);
-        let stopped = control.stopped() && run.jobs.iter().any(|job| !job.is_done());
+        let result = run.drive(&mut conns);
+        let stopped = halt.halted().is_some() && run.jobs.iter().any(|job| !job.is_done());
         WorkerOutcome { stopped, ..run.finish(result.err()) }
     }
 }
 
 impl Loop<'_> {
-    fn drive(&mut self, conns: &mut [Conn<impl Channel>], control: &Control) -> Result<(), Errno> {
+    fn drive(&mut self, conns: &mut [Conn<impl Channel>]) -> Result<(), Errno> {
         let epoll = register(conns)?;
         let mut events = vec![
             epoll::Event {
@@ -113,14 +110,14 @@ impl Loop<'_> {
         ];
         let mut buffer = vec![0; self.buffer_bytes()];
         // A worker told to stop before the load begins sends nothing.
-        if !control.stopped() {
+        if self.halt.halted().is_none() {
             self.start(conns);
         }
         loop {
             let now_ns = self.schedule.now_ns();
             self.meter.tick(now_ns);
             self.recorder.tick(now_ns);
-            if self.ended.is_none() && (now_ns >= self.schedule.stop_ns || control.stopped()) {
+            if self.ended.is_none() && self.is_over(now_ns) {
                 self.end(now_ns, conns);
             }
             self.fire(now_ns, conns);
@@ -139,7 +136,7 @@ impl Loop<'_> {
                     conn.set_closing();
                 }
                 if let Err(fault) = self.serve(conn, index, &mut buffer) {
-                    self.lose(conn, fault, control);
+                    self.lose(conn, fault);
                 }
             }
         }
@@ -166,7 +163,7 @@ impl Loop<'_> {
                 self.send_next(conn, SlotId { conn: number, slot }, now_ns);
             }
             if let Err(fault) = conn.flush(&self.plan.payload) {
-                self.bury(conn, fault);
+                self.lose(conn, fault);
             }
         }
     }
@@ -381,8 +378,13 @@ impl Loop<'_> {
             && conn.alive
             && let Err(fault) = conn.flush(&self.plan.payload)
         {
-            self.bury(conn, fault);
+            self.lose(conn, fault);
         }
+    }
+
+    /// Is no more to be sent?
+    fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.schedule.stop_ns || self.halt.halted().is_some()
     }
 
     /// Sends nothing more; what waits for its time is dropped.
@@ -428,16 +430,12 @@ impl Loop<'_> {
         Ok(ready)
     }
 
-    /// Gives a connection up, and with it the run: what it had in flight is lost.
-    fn lose(&mut self, conn: &mut Conn<impl Channel>, fault: Fault, control: &Control) {
-        self.bury(conn, fault);
-        control.stop();
-    }
-
-    fn bury(&mut self, conn: &mut Conn<impl Channel>, fault: Fault) {
+    /// Gives a connection up, and with it the load: what it had in flight is lost.
+    fn lose(&mut self, conn: &mut Conn<impl Channel>, fault: Fault) {
         if !conn.alive {
             return;
         }
+        self.halt.give_up();
         conn.alive = false;
         self.lost += 1;
         self.outstanding -= conn.in_flight();

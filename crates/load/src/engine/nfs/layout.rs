@@ -11,8 +11,8 @@ use crate::error::BenchError;
 use crate::workload::Workload;
 use weir_nfs::client::padding;
 use weir_nfs::v3::wire::{
-    CommitArgs, CommitOk, DirOpArgs3, FileHandle3, FsInfoArgs, FsStatArgs, LookupArgs, MkdirArgs,
-    Res, RmdirArgs, Sattr3, StableHow, Status, WriteArgs, WriteHead,
+    CommitArgs, CommitOk, DirOpArgs3, FileHandle3, FsInfoArgs, FsStatArgs, GetattrArgs, LookupArgs,
+    MkdirArgs, Res, RmdirArgs, Sattr3, StableHow, Status, WriteArgs, WriteHead,
 };
 
 /// Progress is told at least this often, in bytes.
@@ -65,6 +65,15 @@ pub fn room(session: &mut Session, root: &[u8]) -> Result<Option<u64>, BenchErro
         Res::Ok(ok) if ok.total_bytes > 0 => Some(ok.available_bytes),
         _ => None,
     })
+}
+
+/// Asks for the attributes of the directory (GETATTR).
+pub(super) fn attributes(session: &mut Session, directory: &[u8]) -> Result<(), BenchError> {
+    let args = GetattrArgs { object: FileHandle3(directory) };
+    match session.call(&args, |result| result.status())? {
+        Status::OK => Ok(()),
+        status => Err(refused("asking for the directory's attributes", status)),
+    }
 }
 
 /// Finds or makes the directory; says whether it was made.

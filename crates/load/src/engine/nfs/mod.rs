@@ -223,6 +223,11 @@ impl Files {
         mount::unmount(&self.target, self.caller.clone())
     }
 
+    /// Does the server answer, and know the directory?
+    pub(super) fn reach(&self) -> Result<(), BenchError> {
+        layout::attributes(&mut self.session()?, &self.handles.directory)
+    }
+
     fn session(&self) -> Result<Session, BenchError> {
         Ok(Session::open(self.target.address, None, self.caller.clone())?.patient())
     }

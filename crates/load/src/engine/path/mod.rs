@@ -227,8 +227,8 @@ impl Files {
                     index,
                     Arc::clone(&files),
                 );
-                workers.push(Box::new(move |schedule, control, recorder| {
-                    worker.run(schedule, &control, recorder)
+                workers.push(Box::new(move |schedule, halt, recorder| {
+                    worker.run(schedule, &halt, recorder)
                 }));
             }
         }

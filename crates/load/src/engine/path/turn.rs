@@ -1,6 +1,6 @@
 //! A job that several threads work for, and how they wait for their turn.
 
-use crate::control::Control;
+use crate::engine::halt::Halt;
 use crate::engine::job::{Answer, Job, Next, Op};
 use crate::engine::schedule::Schedule;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,18 +28,18 @@ impl Shared {
 
     /// The next operation and the time from which its latency counts; waits until it is due.
     /// `None` when there is nothing more to do.
-    pub(super) fn next(&self, schedule: &Schedule, control: &Control) -> Option<(Op, u64)> {
+    pub(super) fn next(&self, schedule: &Schedule, halt: &Halt) -> Option<(Op, u64)> {
         let mut job = self.job();
         loop {
             let now_ns = schedule.now_ns();
-            if is_over(now_ns, schedule, control) {
+            if is_over(now_ns, schedule, halt) {
                 return None;
             }
             match job.next(now_ns) {
                 Next::Op(op, None) => return Some((op, now_ns)),
                 Next::Op(op, Some(due_ns)) => {
                     drop(job);
-                    if sleep_until(due_ns, schedule, control) {
+                    if sleep_until(due_ns, schedule, halt) {
                         return Some((op, due_ns));
                     }
                     self.job().dropped(&op);
@@ -47,7 +47,7 @@ impl Shared {
                 }
                 Next::Wait(until_ns) => {
                     drop(job);
-                    if !sleep_until(until_ns, schedule, control) {
+                    if !sleep_until(until_ns, schedule, halt) {
                         return None;
                     }
                     job = self.job();
@@ -73,15 +73,15 @@ impl Shared {
 }
 
 /// Is the load over?
-pub(super) fn is_over(now_ns: u64, schedule: &Schedule, control: &Control) -> bool {
-    now_ns >= schedule.stop_ns || control.stopped()
+pub(super) fn is_over(now_ns: u64, schedule: &Schedule, halt: &Halt) -> bool {
+    now_ns >= schedule.stop_ns || halt.halted().is_some()
 }
 
 /// Sleeps until `at_ns`; `false` if the load is over before.
-pub(super) fn sleep_until(at_ns: u64, schedule: &Schedule, control: &Control) -> bool {
+pub(super) fn sleep_until(at_ns: u64, schedule: &Schedule, halt: &Halt) -> bool {
     loop {
         let now_ns = schedule.now_ns();
-        if is_over(now_ns, schedule, control) {
+        if is_over(now_ns, schedule, halt) {
             return false;
         }
         let left = Duration::from_nanos(at_ns.saturating_sub(now_ns));

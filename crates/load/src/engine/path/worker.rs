@@ -3,7 +3,7 @@
 use super::buffer::AlignedBuffer;
 use super::transfer::{self, Moved};
 use super::turn::{Shared, is_over, sleep_until};
-use crate::control::Control;
+use crate::engine::halt::Halt;
 use crate::engine::job::{After, Answer, Op, Request, created_name, directory_name};
 use crate::engine::schedule::{Schedule, nanos};
 use crate::engine::usage::UsageMeter;
@@ -55,7 +55,7 @@ pub(super) struct PathWorker {
 /// The environment of a thread.
 struct Run<'a> {
     schedule: Schedule,
-    control: &'a Control,
+    halt: &'a Halt,
     recorder: Recorder,
     meter: UsageMeter,
     checker: Option<(&'a Ledger, Checker<'a>)>,
@@ -72,14 +72,14 @@ impl PathWorker {
     pub(super) fn run(
         mut self,
         schedule: Schedule,
-        control: &Control,
+        halt: &Halt,
         recorder: Recorder,
     ) -> WorkerOutcome {
         let plan = self.plan.clone();
         let ledger = plan.common.ledger.as_deref().filter(|_| plan.workload.verify_reads);
         let mut run = Run {
             schedule,
-            control,
+            halt,
             recorder,
             meter: UsageMeter::new(schedule.measure_ns, schedule.end_ns),
             checker: ledger
@@ -94,7 +94,7 @@ impl PathWorker {
             let now_ns = schedule.now_ns();
             run.meter.tick(now_ns);
             run.recorder.tick(now_ns);
-            let Some((op, queued_ns)) = self.job.next(&schedule, control) else { break };
+            let Some((op, queued_ns)) = self.job.next(&schedule, halt) else { break };
             let (queued_ns, bytes) = match self.carry_out(op, queued_ns, &mut run) {
                 Some((queued_ns, bytes)) => (Some(queued_ns), bytes),
                 None => (None, 0),
@@ -105,7 +105,7 @@ impl PathWorker {
             }
         }
         let ended_ns = schedule.now_ns().min(schedule.stop_ns);
-        let stopped = control.stopped() && !self.job.job().is_done();
+        let stopped = halt.halted().is_some() && !self.job.job().is_done();
         if let Some(depth) = self.job.job().kept_depth() {
             run.recorder.keep(usize::try_from(self.index).unwrap_or(usize::MAX), depth);
         }
@@ -146,7 +146,7 @@ impl PathWorker {
         let (mut op, mut moved, mut continued) = (first, 0, false);
         loop {
             let away = run.schedule.now_ns().saturating_add(run.delay_ns);
-            if run.delay_ns > 0 && !sleep_until(away, &run.schedule, run.control) {
+            if run.delay_ns > 0 && !sleep_until(away, &run.schedule, run.halt) {
                 return self.drop_op(&op);
             }
             let outcome = self.perform(&op.request, run);
@@ -167,7 +167,7 @@ impl PathWorker {
                 }
             }
             let after = if op.leaves_no_trace() { After::Whole } else { self.job.job().after(&op) };
-            let over = is_over(done_ns, &run.schedule, run.control);
+            let over = is_over(done_ns, &run.schedule, run.halt);
             if !matches!(after, After::Part(_)) {
                 let span = Span { queued_ns, done_ns };
                 run.recorder.complete(op.kind, job_number, span, moved);
@@ -179,7 +179,7 @@ impl PathWorker {
                 After::Then(next, due) => {
                     (moved, continued) = (0, false);
                     queued_ns = due.unwrap_or(done_ns);
-                    if !sleep_until(queued_ns, &run.schedule, run.control) {
+                    if !sleep_until(queued_ns, &run.schedule, run.halt) {
                         return self.drop_op(&next);
                     }
                     next

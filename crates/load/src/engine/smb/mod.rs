@@ -167,6 +167,11 @@ impl Files {
         Ok(())
     }
 
+    /// Does the server let the user into the share?
+    pub(super) fn reach(&self) -> Result<(), BenchError> {
+        self.session().map(drop)
+    }
+
     fn session(&self) -> Result<Session, BenchError> {
         Session::open(&self.target, (self.target.address, None))
     }
