@@ -1,6 +1,8 @@
 //! The run that a directory belongs to: each run leaves a name in the directories that it uses, so
 //! that a later one recognizes the files of a killed run.
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::fs::{read_link, read_to_string};
 use std::path::Path;
 
@@ -57,7 +59,12 @@ impl Owner {
     /// since: `None` for others.
     pub(super) fn has_ended(&self) -> Option<bool> {
         let here = !self.boot.is_empty() && self.boot == boot() && self.namespace == namespace();
-        here.then(|| started(self.process) != Some(self.started))
+        here.then(|| {
+            // Of others' processes, a mount of /proc with `hidepid` shows nothing (proc(5)).
+            let process = Pid::from_raw(i32::try_from(self.process).unwrap_or(0));
+            let signal = process.map_or(Err(Errno::SRCH), test_kill_process);
+            ended(self.started, started(self.process), signal)
+        })
     }
 
     /// The number of its process.
@@ -74,6 +81,15 @@ fn started(process: u32) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;
+/// Has a process ended that started at `then`? `now` is the start of the process of its number, as
+/// far as it can be seen, and `signal` the answer to a signal that nobody receives (kill(2)).
+fn ended(then: u64, now: Option<u64>, signal: Result<(), Errno>) -> bool {
+    match now {
+        Some(now) => now != then,
+        None => signal != Err(Errno::PERM),
+    }
+}
+
     // A zombie has ended. The start is field 22, the 19th behind the state.
     fields.nth(18)?.parse().ok().filter(|_| state != "Z")
 }
@@ -124,3 +140,17 @@ mod tests {
         assert_eq!(elsewhere.has_ended(), None);
     }
 }
+
+    #[test]
+    fn a_process_that_cannot_be_seen_lives_if_it_may_not_be_signalled() {
+        for (now, signal, has_ended) in [
+            (Some(5), Ok(()), false),
+            (Some(6), Ok(()), true),
+            // A zombie of the same user.
+            (None, Ok(()), true),
+            (None, Err(Errno::SRCH), true),
+            (None, Err(Errno::PERM), false),
+        ] {
+            assert_eq!(ended(5, now, signal), has_ended, "{now:?} {signal:?}");
+        }
+    }
