@@ -44,8 +44,8 @@ pub trait Place {
     /// [`BenchError`] if it can't be removed.
     fn release(&mut self, at: &Location) -> Result<(), BenchError>;
 
-    /// Removes everything in the directory `at`, and itself if `with_directory`. One that is not
-    /// there is removed already.
+    /// Removes everything in the directory `at`, the mark of this run last, and itself if
+    /// `with_directory`. One that is not there is removed already.
     ///
     /// # Errors
     /// [`BenchError`] names what could not be removed.
@@ -64,13 +64,15 @@ pub struct Claim {
 /// A [`Place`] reached from this process.
 pub struct TargetPlace {
     targets: Targets,
+    /// The directories that it claimed, by the number in their marks.
+    claimed: Vec<Location>,
 }
 
 impl TargetPlace {
     /// At `targets`.
     #[must_use]
     pub fn new(targets: impl Into<Targets>) -> Self {
-        Self { targets: targets.into() }
+        Self { targets: targets.into(), claimed: Vec::new() }
     }
 }
 
@@ -91,8 +93,6 @@ impl Place for TargetPlace {
         }
     }
 
-    fn claim(&mut self, at: &Location) -> Result<Claim, BenchError> {
-        plain(&at.directory)?;
     fn file_system(&mut self, target: &str) -> Result<String, BenchError> {
         Ok(match self.targets.get(target)? {
             Target::Nfs(target) => {
@@ -104,17 +104,26 @@ impl Place for TargetPlace {
         })
     }
 
-        claim(&mut *self.top(at)?, &at.directory)
+    fn claim(&mut self, at: &Location) -> Result<Claim, BenchError> {
+        plain(&at.directory)?;
+        let number = self.claimed.len();
+        let mut top = self.top(at)?;
+        let claim = claim(&mut *top, &at.directory, number).map_err(|held| match held {
+            Held::Failed(error) => error,
+            Held::ByThisRun(other) => twice(at, self.claimed.get(other)),
+        })?;
+        self.claimed.push(at.clone());
+        Ok(claim)
     }
 
     fn release(&mut self, at: &Location) -> Result<(), BenchError> {
         plain(&at.directory)?;
-        self.top(at)?.clear(&[&at.directory, MARK], true)
+        unmark(&mut *self.top(at)?, &at.directory)
     }
 
     fn clear(&mut self, at: &Location, with_directory: bool) -> Result<(), BenchError> {
         plain(&at.directory)?;
-        self.top(at)?.clear(&[&at.directory], with_directory)
+        clear(&mut *self.top(at)?, &at.directory, with_directory)
     }
 }
 
@@ -136,8 +145,12 @@ trait Top {
     /// The first names in a directory, `.` and `..` left out; none if it is not there.
     fn names(&mut self, path: &[&str]) -> Result<Vec<String>, BenchError>;
 
-    /// Removes what is in a directory, and itself if `with_directory`.
-    fn clear(&mut self, path: &[&str], with_directory: bool) -> Result<(), BenchError>;
+    /// Removes what is in a directory, but for the entry `except` of it.
+    fn empty(&mut self, path: &[&str], except: &str) -> Result<(), BenchError>;
+
+    /// Removes an empty directory; `false` if it is not empty. One that is not there is removed
+    /// already.
+    fn remove(&mut self, path: &[&str]) -> Result<bool, BenchError>;
 }
 
 impl Top for SmbTop {
@@ -149,40 +162,100 @@ impl Top for SmbTop {
         self.names(&path.join("/"))
     }
 
-    fn clear(&mut self, path: &[&str], with_directory: bool) -> Result<(), BenchError> {
-        self.clear(&path.join("/"), with_directory)
+    fn empty(&mut self, path: &[&str], except: &str) -> Result<(), BenchError> {
+        self.empty(&path.join("/"), except)
+    }
+
+    fn remove(&mut self, path: &[&str]) -> Result<bool, BenchError> {
+        self.remove(&path.join("/"))
     }
 }
 
-/// Makes a directory, or finds it empty, or takes that of a killed run over; it is marked as that
-/// of this run then.
-fn claim(top: &mut dyn Top, directory: &str) -> Result<Claim, BenchError> {
-    let mut claim = Claim { made: top.make(&[directory])?, abandoned: None };
-    if !claim.made && !top.names(&[directory])?.is_empty() {
-        let names = top.names(&[directory, MARK])?;
-        let owner = names.iter().find_map(|name| Owner::parse(name));
-        match owner.filter(|owner| owner.has_ended() == Some(true)) {
-            Some(owner) => claim = take_over(top, directory, &owner)?,
-            None => return Err(occupied(directory, !names.is_empty())),
+/// Why a directory can't be claimed.
+enum Held {
+    /// This run claimed it before, with this number.
+    ByThisRun(usize),
+    Failed(BenchError),
+}
+
+impl From<BenchError> for Held {
+    fn from(error: BenchError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Makes a directory, or finds it empty, or takes that of killed runs over. The mark of this run is
+/// in it then, as the only one: of runs that mark a directory at the same time, each sees the marks
+/// of those that did so before it, and withdraws.
+fn claim(top: &mut dyn Top, directory: &str, number: usize) -> Result<Claim, Held> {
+    let made = top.make(&[directory])?;
+    let ended = if made { Vec::new() } else { ended_runs(top, directory)? };
+    let made = made || ended.iter().any(|owner| owner.made);
+    let own = Owner::this(made, number).name();
+    top.make(&[directory, MARK])?;
+    top.make(&[directory, MARK, &own])?;
+    let names = top.names(&[directory, MARK])?;
+    let known = |name: &String| *name == own || ended.iter().any(|owner| owner.name() == *name);
+    if !names.contains(&own) || !names.iter().all(known) {
+        top.remove(&[directory, MARK, &own])?;
+        return Err(occupied(directory, true).into());
+    }
+    if made && !ended.is_empty() {
+        top.empty(&[directory], MARK)?;
+    }
+    for owner in &ended {
+        top.remove(&[directory, MARK, &owner.name()])?;
+    }
+    Ok(Claim { made, abandoned: ended.first().map(Owner::process) })
+}
+
+/// The killed runs that left their marks in a directory that is there; none if it is empty.
+fn ended_runs(top: &mut dyn Top, directory: &str) -> Result<Vec<Owner>, Held> {
+    let inside = top.names(&[directory])?;
+    if inside.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = top.names(&[directory, MARK])?;
+    let owners: Option<Vec<Owner>> = names.iter().map(|name| Owner::parse(name)).collect();
+    let Some(owners) = owners else { return Err(occupied(directory, true).into()) };
+    if let Some(own) = owners.iter().find(|owner| owner.is_this()) {
+        return Err(Held::ByThisRun(own.number));
+    }
+    if !owners.iter().all(|owner| owner.has_ended() == Some(true)) {
+        return Err(occupied(directory, true).into());
+    }
+    if owners.iter().any(|owner| owner.made) || inside.iter().all(|name| name == MARK) {
+        return Ok(owners);
+    }
+    Err(match owners.first() {
+        // A directory that no run made may hold other people's files since.
+        Some(owner) => left(directory, owner).into(),
+        None => occupied(directory, false).into(),
+    })
+}
+
+/// Removes everything in a directory, the mark last: the next run knows the files of a run that is
+/// killed here.
+fn clear(top: &mut dyn Top, directory: &str, with_directory: bool) -> Result<(), BenchError> {
+    top.empty(&[directory], MARK)?;
+    unmark(top, directory)?;
+    if with_directory && !top.remove(&[directory])? {
+        return Err(BenchError::Workload(format!(
+            "the directory {directory} is not empty: somebody else uses it"
+        )));
+    }
+    Ok(())
+}
+
+/// Removes the marks of this run from a directory.
+fn unmark(top: &mut dyn Top, directory: &str) -> Result<(), BenchError> {
+    for name in top.names(&[directory, MARK])? {
+        if Owner::parse(&name).is_some_and(|owner| owner.is_this()) {
+            top.remove(&[directory, MARK, &name])?;
         }
     }
-    top.make(&[directory, MARK])?;
-    top.make(&[directory, MARK, &Owner::this(claim.made).name()])?;
-    Ok(claim)
-}
-
-/// Empties a directory that the killed run `owner` made. One that the run found may hold other
-/// people's files since: nothing in it but the run's mark is removed.
-fn take_over(top: &mut dyn Top, directory: &str, owner: &Owner) -> Result<Claim, BenchError> {
-    if owner.made {
-        top.clear(&[directory], false)?;
-        return Ok(Claim { made: true, abandoned: Some(owner.process()) });
-    }
-    if top.names(&[directory])?.iter().any(|name| name != MARK) {
-        return Err(left(directory, owner));
-    }
-    top.clear(&[directory, MARK], true)?;
-    Ok(Claim { made: false, abandoned: Some(owner.process()) })
+    // It stays if another run has just marked the directory; that run withdraws or goes on.
+    top.remove(&[directory, MARK]).map(drop)
 }
 
 /// Everything in a directory of the suite is removed, so it must lie below the target, whatever a
@@ -194,9 +267,9 @@ fn plain(directory: &str) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The error of a directory that is not empty; `has_owner` if a run that may be active uses it.
-fn occupied(directory: &str, has_owner: bool) -> BenchError {
-    let who = if has_owner {
+/// The error of a directory that is not empty; `is_marked` if a run that may be active uses it.
+fn occupied(directory: &str, is_marked: bool) -> BenchError {
+    let who = if is_marked {
         "another run uses it, or was killed on another machine"
     } else {
         "it was left by a run with --keep, or is somebody else's"
@@ -204,6 +277,21 @@ fn occupied(directory: &str, has_owner: bool) -> BenchError {
     BenchError::Workload(format!(
         "the directory {directory} already exists on the target and is not empty: {who}. Use its \
          files with --reuse, use another directory with --dir, or remove it"
+    ))
+}
+
+/// The error of a directory that this run claimed as `other` already.
+fn twice(at: &Location, other: Option<&Location>) -> BenchError {
+    let named = |at: &Location| match at.target.as_str() {
+        "" => "the target without a name".to_owned(),
+        name => format!("the target {name}"),
+    };
+    let other = other.map_or_else(|| "another target".to_owned(), named);
+    BenchError::Workload(format!(
+        "{other} and {} are one directory: the directory {} of both would hold the files of both. \
+         Name each of them once",
+        named(at),
+        at.directory
     ))
 }
 
@@ -246,8 +334,7 @@ mod tests {
         let mut place = TargetPlace::new(Target::Path(root.path().into()));
         let at = location("bench");
         assert_eq!(place.claim(&at).unwrap(), Claim { made: true, abandoned: None });
-        let refused = place.claim(&at).unwrap_err().to_string();
-        assert!(refused.contains("another run uses it"), "{refused}");
+        assert!(place.claim(&at).is_err());
         std::fs::write(root.path().join("bench/file"), "x").unwrap();
         place.release(&at).unwrap();
         assert_eq!(std::fs::read_dir(root.path().join("bench")).unwrap().count(), 1);
@@ -261,7 +348,7 @@ mod tests {
 
     /// The name of a process of this machine that has ended: none has started at the time 1.
     fn ended(made: bool) -> String {
-        let own = Owner::this(made).name();
+        let own = Owner::this(made, 0).name();
         let mut parts: Vec<&str> = own.split('.').collect();
         parts[2] = "1";
         parts.join(".")
@@ -283,7 +370,7 @@ mod tests {
         assert_eq!(place.claim(&at).unwrap(), Claim { made: true, abandoned: Some(process) });
         assert!(!root.path().join("bench/file").exists());
         place.clear(&at, true).unwrap();
-        let elsewhere = ended(true).replace(&Owner::this(true).boot, "another-machine");
+        let elsewhere = ended(true).replace(&Owner::this(true, 0).boot, "another-machine");
         leave(root.path(), &elsewhere);
         assert!(place.claim(&at).is_err());
         assert!(root.path().join("bench/file").exists());
@@ -306,5 +393,115 @@ mod tests {
         assert_eq!(place.claim(&at).unwrap(), Claim { made: false, abandoned: Some(process) });
         place.clear(&at, false).unwrap();
         assert!(root.path().join("bench").exists());
+    }
+
+    #[test]
+    fn two_targets_of_one_directory_are_told_by_name() {
+        let root = tempfile::tempdir().unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(root.path(), &link).unwrap();
+        let targets = [("x", root.path()), ("other", Path::new("/proc")), ("y", &link)];
+        let targets: Targets = targets
+            .into_iter()
+            .map(|(name, path)| (name.to_owned(), Target::Path(path.into())))
+            .collect();
+        let on = |target: &str| Location { target: target.to_owned(), ..location("bench") };
+        let mut place = TargetPlace::new(targets);
+        place.claim(&on("x")).unwrap();
+        let refused = place.claim(&on("y")).unwrap_err().to_string();
+        assert!(refused.contains("the target x and the target y are one directory"), "{refused}");
+    }
+
+    /// A directory in which another run leaves its mark just after this one has listed names so
+    /// many times; and which fails after so many removals, as if the run were killed.
+    struct Disturbed {
+        top: path::PathTop,
+        lists: u32,
+        other: Option<String>,
+        removals: u32,
+    }
+
+    impl Disturbed {
+        fn new(root: &Path) -> Self {
+            let top = path::PathTop(root.to_owned());
+            Self { top, lists: 0, other: None, removals: u32::MAX }
+        }
+
+        fn removal(&mut self) -> Result<(), BenchError> {
+            self.removals = self.removals.checked_sub(1).ok_or(BenchError::Worker)?;
+            Ok(())
+        }
+    }
+
+    impl Top for Disturbed {
+        fn make(&mut self, path: &[&str]) -> Result<bool, BenchError> {
+            self.top.make(path)
+        }
+
+        fn names(&mut self, path: &[&str]) -> Result<Vec<String>, BenchError> {
+            let before = self.top.names(path)?;
+            self.lists = self.lists.saturating_sub(1);
+            if self.lists == 0
+                && let Some(other) = self.other.take()
+            {
+                self.top.make(&["bench", MARK])?;
+                self.top.make(&["bench", MARK, &other])?;
+            }
+            Ok(before)
+        }
+
+        fn empty(&mut self, path: &[&str], except: &str) -> Result<(), BenchError> {
+            self.removal()?;
+            self.top.empty(path, except)
+        }
+
+        fn remove(&mut self, path: &[&str]) -> Result<bool, BenchError> {
+            self.removal()?;
+            self.top.remove(path)
+        }
+    }
+
+    #[test]
+    fn of_two_runs_that_claim_at_the_same_time_the_later_withdraws() {
+        let other = "1.1.1.1.0.elsewhere";
+        for (killed_run, lists) in [(false, 1), (true, 1), (true, 2)] {
+            let root = tempfile::tempdir().unwrap();
+            let bench = root.path().join("bench");
+            std::fs::create_dir(&bench).unwrap();
+            if killed_run {
+                leave(root.path(), &ended(true));
+            }
+            let other = Some(other.to_owned());
+            let mut top = Disturbed { lists, other, ..Disturbed::new(root.path()) };
+            let Err(Held::Failed(refused)) = claim(&mut top, "bench", 0) else {
+                panic!("it was claimed twice")
+            };
+            assert!(refused.to_string().contains("another run uses it"), "{refused}");
+            let mut marks = top.top.names(&["bench", MARK]).unwrap();
+            marks.retain(|mark| *mark != ended(true));
+            assert_eq!(marks, ["1.1.1.1.0.elsewhere"], "the own mark is withdrawn");
+            assert_eq!(bench.join("file").exists(), killed_run, "nothing is removed");
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_killed_while_it_clears_leaves_a_directory_that_the_next_takes() {
+        for removals in 0..4 {
+            let root = tempfile::tempdir().unwrap();
+            let mut top = Disturbed::new(root.path());
+            assert!(claim(&mut top, "bench", 0).is_ok());
+            std::fs::write(root.path().join("bench/file"), "x").unwrap();
+            top.removals = removals;
+            assert!(clear(&mut top, "bench", true).is_err(), "{removals} removals are too few");
+            let marks = root.path().join("bench").join(MARK);
+            let own = marks.join(Owner::this(true, 0).name());
+            if own.exists() {
+                std::fs::rename(own, marks.join(ended(true))).unwrap();
+            }
+            let mut top = Disturbed::new(root.path());
+            assert!(claim(&mut top, "bench", 1).is_ok(), "after {removals} removals");
+            clear(&mut top, "bench", false).unwrap();
+            assert_eq!(top.top.names(&["bench"]).unwrap(), [""; 0]);
+        }
     }
 }

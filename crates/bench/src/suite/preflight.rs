@@ -30,10 +30,25 @@ pub fn preflight(
     let steps = runnable().flat_map(|scenario| &scenario.steps);
     let directories: BTreeSet<Location> =
         steps.flat_map(|step| data::directories(&step.loads)).collect();
+    let mut claimed = Vec::new();
+    let mut outcome = claim_all(place, directories, &mut claimed);
+    for (directory, made) in claimed {
+        let cleared = place.clear(&directory, made);
+        outcome = outcome.and_then(|remarks| cleared.map(|()| remarks));
+    }
+    outcome
+}
+
+/// Claims all of `directories` at the same time, as a step of several loads does; `claimed` has
+/// those that were, and whether they were made.
+fn claim_all(
+    place: &mut dyn Place,
+    directories: BTreeSet<Location>,
+    claimed: &mut Vec<(Location, bool)>,
+) -> Result<Vec<String>, BenchError> {
     let mut remarks = Vec::new();
     for directory in directories {
         let claim = place.claim(&directory)?;
-        place.clear(&directory, claim.made)?;
         remarks.extend(claim.abandoned.map(|process| {
             format!(
                 "the directory {} was that of a killed run (process {process}): its files were \
@@ -41,6 +56,7 @@ pub fn preflight(
                 directory.directory
             )
         }));
+        claimed.push((directory, claim.made));
     }
     Ok(remarks)
 }

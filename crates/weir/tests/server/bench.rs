@@ -1,6 +1,7 @@
 //! `weir bench` with its subcommands against a server: what it leaves, what it writes, and what it
 //! says where it can't.
 
+use crate::contracts::scraped;
 use crate::held::free_address;
 use crate::test_server::TestServer;
 use serde_json::Value;
@@ -229,6 +230,62 @@ fn an_interrupted_run_writes_its_results_and_leaves_nothing() {
     assert!(steps[0]["summary"]["iops"]["median"].as_f64() > Some(0.0));
     assert_eq!(steps[1]["skipped"], "interrupted");
     assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+/// Runs a load on `url` and kills the run under way. The next one removes its files, unless the
+/// directory was there before: then it is refused, and what lies there since stays. `make` makes a
+/// directory on the target, a volume of `server`.
+pub(crate) fn killed_runs_leave_what_is_not_theirs(
+    (url, server): (&str, &TestServer),
+    job: &str,
+    make: impl Fn(&str),
+) {
+    let tree = server.data().join("pools/1/volumes/1/root");
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(["bench", "run", job, url, "--warmup", "0s"]).args(more);
+        command.env("WEIR_SMB_PASSWORD", crate::smb_share::PASSWORD);
+        command
+    };
+    let kill = |more: &[&str]| {
+        let mut run = run(more).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = std::io::BufReader::new(run.stderr.take().unwrap());
+        let mut said = Vec::new();
+        let mut lines = std::io::BufRead::lines(stderr).map(Result::unwrap);
+        let measures = lines.any(|line| {
+            said.push(line);
+            said.last().is_some_and(|line| line.contains("measuring"))
+        });
+        assert!(measures, "it ended: {said:?}");
+        signal(&run, "KILL");
+        assert!(!run.wait().unwrap().success());
+        // The server closes the files of a connection after its end.
+        wait_until(|| scraped(server).lines().any(|line| line == "weir_connections 0"));
+    };
+    let again = |more: &[&str]| {
+        let done = run(&["--time", "1s", "--quiet"]).args(more).output().unwrap();
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    kill(&[]);
+    assert!(tree.join("weir-bench").exists());
+    let (code, said) = again(&[]);
+    assert!(code == Some(0) && said.contains("was that of a killed run"), "{said}");
+    assert!(!tree.join("weir-bench").exists());
+    make("projects");
+    kill(&["--dir", "projects"]);
+    make("projects/precious");
+    let (code, said) = again(&["--dir", "projects"]);
+    assert!(code == Some(1) && said.contains("did not make the directory"), "{said}");
+    assert!(tree.join("projects/precious").exists());
+}
+
+#[test]
+fn a_killed_run_is_cleaned_up_by_the_next_over_nfs() {
+    let bench = Bench::new("10GiB");
+    let tree = bench.server.data().join("pools/1/volumes/1/root");
+    let make = |directory: &str| std::fs::create_dir(tree.join(directory)).unwrap();
+    let (url, job) = (bench.url(), bench.job("4m", 600));
+    killed_runs_leave_what_is_not_theirs((&url, &bench.server), &job, make);
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn a_contract_that_holds_a_volume_back_is_seen_in_the_report_and_the_metrics() {
 }
 
 /// The metrics as Prometheus would scrape them.
-fn scraped(server: &TestServer) -> String {
+pub(crate) fn scraped(server: &TestServer) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(weir_api::Client::local(server.data()).metrics()).unwrap()
 }

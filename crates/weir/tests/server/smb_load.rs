@@ -1,9 +1,11 @@
 //! The SMB engine of `weir bench` against the server: plain, signed and sealed; data that is
 //! verified, metadata, and the words where it can't begin.
 
+use crate::bench::killed_runs_leave_what_is_not_theirs;
 use crate::smb_share::{PASSWORD, Share};
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use weir_load::engine::SmbTop;
 use weir_load::{
     Control, Layout, Length, MixOp, OpShare, Operation, Password, Pattern, RunResult, SmbSecurity,
     SmbTarget, Stability, Target, VerifyScope, Workload, prepare,
@@ -81,6 +83,21 @@ fn what_is_written_is_read_back_under_every_protection() {
             assert_eq!(result.connections.opened, 4);
         }
     }
+}
+
+#[test]
+fn a_killed_run_is_cleaned_up_by_the_next_over_smb() {
+    let share = Share::new("offered");
+    let place = tempfile::TempDir::new().unwrap();
+    let job = place.path().join("job.fio");
+    let text = "[one]\nrw=randread\nbs=4k\nsize=4m\nnumjobs=2\ntime_based\nruntime=600\n";
+    std::fs::write(&job, text).unwrap();
+    let url = format!("smb://ada@{}/vol", share.address);
+    let make = |directory: &str| {
+        let mut top = SmbTop::open(&share.target(SmbSecurity::Sign)).unwrap();
+        assert!(top.make(directory).unwrap());
+    };
+    killed_runs_leave_what_is_not_theirs((&url, &share.server), job.to_str().unwrap(), make);
 }
 
 #[test]

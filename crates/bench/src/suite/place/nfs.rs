@@ -59,13 +59,19 @@ impl NfsTop {
         Ok(Some(at))
     }
 
-    fn empty(&mut self, directory: &[u8], name: &[u8], nested: u32) -> Result<(), BenchError> {
+    /// Removes what is in the directory `name`, but for the entry `except`.
+    fn drain(
+        &mut self,
+        (directory, name): (&[u8], &[u8]),
+        except: &[u8],
+        nested: u32,
+    ) -> Result<(), BenchError> {
         if nested > NESTED_MAX {
             return Err(refused("emptying the directory", name, Status::NAMETOOLONG));
         }
         let mut before = Vec::new();
         loop {
-            let names = self.list(directory, name)?;
+            let names = self.list((directory, name), except)?;
             if names.is_empty() {
                 return Ok(());
             }
@@ -74,16 +80,18 @@ impl NfsTop {
                 return Err(refused("emptying the directory", name, Status::NOTEMPTY));
             }
             before.clone_from(&names);
-            for inside in self.remove(directory, names)? {
+            for inside in self.remove_files(directory, names)? {
                 let Some(handle) = self.lookup(directory, &inside)? else { continue };
-                self.empty(&handle, &inside, nested + 1)?;
-                self.remove_directory(directory, &inside)?;
+                self.drain((&handle, &inside), b"", nested + 1)?;
+                if !self.remove_directory(directory, &inside)? {
+                    return Err(refused("removing the directory", &inside, Status::NOTEMPTY));
+                }
             }
         }
     }
 
     /// Removes files; gives the names that are directories.
-    fn remove(
+    fn remove_files(
         &mut self,
         directory: &[u8],
         names: Vec<Vec<u8>>,
@@ -113,10 +121,12 @@ impl NfsTop {
         Ok(directories)
     }
 
-    fn remove_directory(&mut self, directory: &[u8], name: &[u8]) -> Result<(), BenchError> {
+    /// Removes an empty directory; `false` if it is not empty.
+    fn remove_directory(&mut self, directory: &[u8], name: &[u8]) -> Result<bool, BenchError> {
         let args = RmdirArgs { object: entry(directory, name) };
         match self.session.call(&args, |result| result.status())? {
-            Status::OK | Status::NOENT => Ok(()),
+            Status::OK | Status::NOENT => Ok(true),
+            Status::NOTEMPTY | Status::EXIST => Ok(false),
             status => Err(refused("removing the directory", name, status)),
         }
     }
@@ -135,8 +145,13 @@ impl NfsTop {
         }
     }
 
-    /// The first names in a directory, `.` and `..` left out; none if it is empty.
-    fn list(&mut self, directory: &[u8], name: &[u8]) -> Result<Vec<Vec<u8>>, BenchError> {
+    /// The first names in the directory `name`, `.`, `..` and `except` left out; none if there are
+    /// no others.
+    fn list(
+        &mut self,
+        (directory, name): (&[u8], &[u8]),
+        except: &[u8],
+    ) -> Result<Vec<Vec<u8>>, BenchError> {
         let (mut cookie, mut cookie_verifier) = (0, [0; 8]);
         loop {
             let args = ReaddirArgs {
@@ -151,7 +166,7 @@ impl NfsTop {
                     let mut last = cookie;
                     for entry in ok.entries.iter() {
                         last = entry.cookie;
-                        if entry.name != b"." && entry.name != b".." {
+                        if ![b".".as_slice(), b"..", except].contains(&entry.name) {
                             names.push(entry.name.to_vec());
                         }
                     }
@@ -188,16 +203,20 @@ impl super::Top for NfsTop {
     fn names(&mut self, path: &[&str]) -> Result<Vec<String>, BenchError> {
         let Some(handle) = self.walk(path)? else { return Ok(Vec::new()) };
         let last = path.last().copied().unwrap_or_default();
-        let names = self.list(&handle, last.as_bytes())?;
+        let names = self.list((&handle, last.as_bytes()), b"")?;
         Ok(names.into_iter().map(|name| String::from_utf8_lossy(&name).into_owned()).collect())
     }
 
-    fn clear(&mut self, path: &[&str], with_directory: bool) -> Result<(), BenchError> {
-        let Some((name, above)) = path.split_last() else { return Ok(()) };
-        let Some(parent) = self.walk(above)? else { return Ok(()) };
-        let Some(handle) = self.lookup(&parent, name.as_bytes())? else { return Ok(()) };
-        self.empty(&handle, name.as_bytes(), 0)?;
-        if with_directory { self.remove_directory(&parent, name.as_bytes()) } else { Ok(()) }
+    fn empty(&mut self, path: &[&str], except: &str) -> Result<(), BenchError> {
+        let Some(handle) = self.walk(path)? else { return Ok(()) };
+        let last = path.last().copied().unwrap_or_default();
+        self.drain((&handle, last.as_bytes()), except.as_bytes(), 0)
+    }
+
+    fn remove(&mut self, path: &[&str]) -> Result<bool, BenchError> {
+        let Some((name, above)) = path.split_last() else { return Ok(false) };
+        let Some(parent) = self.walk(above)? else { return Ok(true) };
+        self.remove_directory(&parent, name.as_bytes())
     }
 }
 

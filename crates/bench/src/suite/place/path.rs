@@ -45,8 +45,18 @@ impl super::Top for PathTop {
         entries.map(name).collect()
     }
 
-    fn clear(&mut self, path: &[&str], with_directory: bool) -> Result<(), BenchError> {
-        clear(&self.at(path), with_directory)
+    fn empty(&mut self, path: &[&str], except: &str) -> Result<(), BenchError> {
+        let directory = self.at(path);
+        unless_absent(empty(&directory, except)).map_err(|source| failed(&directory, source))
+    }
+
+    fn remove(&mut self, path: &[&str]) -> Result<bool, BenchError> {
+        let directory = self.at(path);
+        match unless_absent(std::fs::remove_dir(&directory)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(false),
+            Err(error) => Err(failed(&directory, error)),
+        }
     }
 }
 
@@ -56,25 +66,26 @@ impl PathTop {
     }
 }
 
-/// Removes what is in it, and itself if `with_directory`.
-fn clear(directory: &Path, with_directory: bool) -> Result<(), BenchError> {
-    let removed = if with_directory {
-        std::fs::remove_dir_all(directory)
-    } else {
-        std::fs::read_dir(directory).and_then(|mut entries| {
-            entries.try_for_each(|entry| {
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    std::fs::remove_dir_all(entry.path())
-                } else {
-                    std::fs::remove_file(entry.path())
-                }
-            })
-        })
-    };
+/// Removes what is in it, but for `except`.
+fn empty(directory: &Path, except: &str) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name() == except {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn unless_absent(removed: std::io::Result<()>) -> std::io::Result<()> {
     match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(directory, error)),
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 
@@ -100,19 +111,21 @@ mod tests {
         let mut top = PathTop(place.path().to_owned());
         reach(place.path()).unwrap();
         assert!(weir_load::engine::path_room(place.path()).unwrap() > 0);
+        let proc = device(Path::new("/proc")).unwrap();
+        assert!(device(place.path()).unwrap() != proc, "another file system");
         assert!(top.make(&["bench"]).unwrap() && !top.make(&["bench"]).unwrap());
         std::fs::create_dir_all(place.path().join("bench/a/b")).unwrap();
         std::fs::write(place.path().join("bench/a/b/file"), "x").unwrap();
         assert_eq!(top.names(&["bench", "a"]).unwrap(), ["b"]);
         assert_eq!(top.names(&["absent"]).unwrap(), [""; 0]);
-        top.clear(&["bench"], false).unwrap();
-        assert_eq!(top.names(&["bench"]).unwrap(), [""; 0]);
-        top.clear(&["bench"], true).unwrap();
-        assert!(!place.path().join("bench").exists());
-        top.clear(&["bench"], true).unwrap();
-        top.clear(&["bench"], false).unwrap();
-        let proc = device(Path::new("/proc")).unwrap();
-        assert!(device(place.path()).unwrap() != proc, "another file system");
+        std::fs::write(place.path().join("bench/file"), "x").unwrap();
+        assert!(!top.remove(&["bench"]).unwrap());
+        top.empty(&["bench"], "a").unwrap();
+        assert_eq!(top.names(&["bench"]).unwrap(), ["a"]);
+        top.empty(&["bench"], "").unwrap();
+        assert!(top.remove(&["bench"]).unwrap() && !place.path().join("bench").exists());
+        assert!(top.remove(&["bench"]).unwrap(), "it is removed already");
+        top.empty(&["bench"], "").unwrap();
     }
 
     #[test]

@@ -181,10 +181,11 @@ impl Files {
     }
 }
 
-/// The path of a directory of the suite below the target's, from the root of the share.
+/// The path of a directory of the suite below the target's, from the root of the share; parts of
+/// both have `/` between them.
 fn path(target: &SmbTarget, directory: &str) -> String {
-    let parts = target.directory.split('/').chain([directory]).filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join("\\")
+    let parts = target.directory.split('/').chain(directory.split('/'));
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\\")
 }
 
 /// Credits for so many operations in flight.

@@ -69,28 +69,33 @@ impl SmbTop {
         Ok(entries.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Removes everything in `directory`, and itself if `with_directory`. One that is not there is
-    /// removed already.
+    /// Removes everything in `directory`, but for the entry `except` of it. A directory that is not
+    /// there is empty already.
     ///
     /// # Errors
     /// [`BenchError`] names what could not be removed.
-    pub fn clear(&mut self, directory: &str, with_directory: bool) -> Result<(), BenchError> {
-        let path = path(&self.target, directory);
-        self.empty(&path, 0)?;
-        if with_directory && remove_directory(&mut self.session, &path)? {
-            return Err(refused(&format!("removing {path}"), Status::DIRECTORY_NOT_EMPTY));
-        }
-        Ok(())
+    pub fn empty(&mut self, directory: &str, except: &str) -> Result<(), BenchError> {
+        self.drain(&path(&self.target, directory), except, 0)
     }
 
-    fn empty(&mut self, path: &str, nested: u32) -> Result<(), BenchError> {
+    /// Removes the empty directory `directory`; `false` if it is not empty. One that is not there
+    /// is removed already.
+    ///
+    /// # Errors
+    /// [`BenchError`] if it can't be removed for another reason.
+    pub fn remove(&mut self, directory: &str) -> Result<bool, BenchError> {
+        remove_directory(&mut self.session, &path(&self.target, directory)).map(|full| !full)
+    }
+
+    fn drain(&mut self, path: &str, except: &str, nested: u32) -> Result<(), BenchError> {
         let what = format!("emptying the directory {path}");
         if nested > NESTED_MAX {
             return Err(refused(&what, Status::NAME_TOO_LONG));
         }
         let mut before = Vec::new();
         loop {
-            let entries = self.list(path)?.unwrap_or_default();
+            let mut entries = self.list(path)?.unwrap_or_default();
+            entries.retain(|(name, _)| name != except);
             if entries.is_empty() {
                 return Ok(());
             }
@@ -100,7 +105,7 @@ impl SmbTop {
             }
             before.clone_from(&entries);
             for (name, _) in entries.iter().filter(|(_, is_directory)| *is_directory) {
-                self.empty(&format!("{path}\\{name}"), nested + 1)?;
+                self.drain(&format!("{path}\\{name}"), "", nested + 1)?;
             }
             files::remove(&mut self.session, &mut Names::below(path), entries.into_iter())?;
         }
