@@ -178,7 +178,7 @@ pub struct Active {
     pub window: Window,
     /// Number of requests waiting for the contract at present.
     pub waiting: u64,
-    /// Number of clients with open connections that have used the volume.
+    /// Number of clients with open connections that had operations in the last 10 to 15 s.
     #[serde(default)]
     pub clients: u64,
     /// Number of these connections.
