@@ -6,7 +6,7 @@ mod owner;
 mod path;
 
 use owner::{MARK, Owner};
-use weir_load::engine::{SmbTop, path_room};
+use weir_load::engine::{Limits, SmbTop, path_room};
 use weir_load::error::BenchError;
 use weir_load::target::{Target, Targets};
 use weir_load::workload::Location;
@@ -24,6 +24,12 @@ pub trait Place {
     /// # Errors
     /// [`BenchError`] if it can't be asked.
     fn room(&mut self, target: &str) -> Result<Option<u64>, BenchError>;
+
+    /// The limits of the target of this name.
+    ///
+    /// # Errors
+    /// [`BenchError`] if it can't be asked.
+    fn limits(&mut self, target: &str) -> Result<Limits, BenchError>;
 
     /// Makes the directory `at` for the suite alone, or finds it empty, or empties it if it is that
     /// of a killed run of this machine. It holds a mark of this run then.
@@ -82,6 +88,14 @@ impl Place for TargetPlace {
             Target::Nfs(target) => nfs::NfsTop::open(target)?.room(),
             Target::Smb(target) => SmbTop::open(target)?.room(),
             Target::Path(target) => path_room(&target.root).map(Some),
+        }
+    }
+
+    fn limits(&mut self, target: &str) -> Result<Limits, BenchError> {
+        match self.targets.get(target)? {
+            Target::Nfs(target) => nfs::NfsTop::open(target)?.limits(),
+            Target::Smb(target) => Ok(SmbTop::open(target)?.limits()),
+            Target::Path(_) => Ok(Limits::default()),
         }
     }
 

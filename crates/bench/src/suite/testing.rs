@@ -6,7 +6,7 @@ use super::place::{Claim, Place};
 use crate::results::{StepResult, StepRun, Summary, WorkerResult};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::channel;
-use weir_load::engine::{Phase, Record, StepRecord, Window};
+use weir_load::engine::{Limits, Phase, Record, StepRecord, Window};
 use weir_load::error::BenchError;
 use weir_load::stats::result::RunResult;
 use weir_load::stats::{OpKind, Recorder, Span};
@@ -241,6 +241,7 @@ pub(super) struct Ground {
     pub(super) log: Vec<String>,
     pub(super) gone: bool,
     pub(super) room: Option<u64>,
+    pub(super) limits: Limits,
 }
 
 /// A directory as the log has it: with its target, if that has a name.
@@ -260,6 +261,11 @@ impl Place for Ground {
 
     fn room(&mut self, _: &str) -> Result<Option<u64>, BenchError> {
         Ok(self.room)
+    }
+
+    fn limits(&mut self, _: &str) -> Result<Limits, BenchError> {
+        self.reach()?;
+        Ok(self.limits)
     }
 
     fn claim(&mut self, at: &Location) -> Result<Claim, BenchError> {
