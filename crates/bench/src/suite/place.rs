@@ -6,7 +6,7 @@ mod owner;
 mod path;
 
 use owner::{MARK, Owner};
-use weir_load::engine::{SmbTop, path_room};
+use weir_load::engine::{Limits, SmbTop, path_room};
 use weir_load::error::BenchError;
 use weir_load::target::{Target, Targets};
 use weir_load::workload::Location;
@@ -30,6 +30,12 @@ pub trait Place {
     /// # Errors
     /// [`BenchError`] if it can't be asked for.
     fn file_system(&mut self, target: &str) -> Result<String, BenchError>;
+
+    /// The limits of the target of this name.
+    ///
+    /// # Errors
+    /// [`BenchError`] if it can't be asked.
+    fn limits(&mut self, target: &str) -> Result<Limits, BenchError>;
 
     /// Makes the directory `at` for the suite alone, or finds it empty, or empties it if a killed
     /// run of this machine made it. It holds a mark of this run then.
@@ -102,6 +108,14 @@ impl Place for TargetPlace {
             Target::Smb(target) => format!("smb {} {}", target.address.ip(), target.share),
             Target::Path(target) => format!("path {:x}", path::device(&target.root)?),
         })
+    }
+
+    fn limits(&mut self, target: &str) -> Result<Limits, BenchError> {
+        match self.targets.get(target)? {
+            Target::Nfs(target) => nfs::NfsTop::open(target)?.limits(),
+            Target::Smb(target) => Ok(SmbTop::open(target)?.limits()),
+            Target::Path(_) => Ok(Limits::default()),
+        }
     }
 
     fn claim(&mut self, at: &Location) -> Result<Claim, BenchError> {

@@ -4,15 +4,17 @@ use super::data;
 use super::options::Options;
 use super::place::Place;
 use super::plan::Plan;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_core::units::Bytes;
+use weir_load::engine::Limits;
 use weir_load::error::BenchError;
-use weir_load::workload::Location;
-use weir_scenario::scenario::Scenario;
+use weir_load::workload::{Location, Workload};
+use weir_scenario::scenario::{Scenario, Step};
 
-/// Checks that the targets are there, that their directories can be made and are free, and that
-/// there is room for the files. Files of killed runs are removed, and nothing is left behind. Gives
-/// remarks, a sentence each.
+/// Checks that the targets are there and take requests and files of these sizes, that their
+/// directories can be made and are free, and that there is room for the files. Files of killed runs
+/// are removed, and nothing is left behind. Gives remarks, a sentence each.
 ///
 /// # Errors
 /// [`BenchError`] says what to do.
@@ -23,6 +25,7 @@ pub fn preflight(
 ) -> Result<Vec<String>, BenchError> {
     let runnable = || scenarios.iter().filter(|scenario| scenario.waiting.is_none());
     place.reach()?;
+    check_sizes(place, runnable())?;
     if options.reuse {
         return Ok(Vec::new());
     }
@@ -99,4 +102,29 @@ fn check_room(
         Bytes(*wanted),
         Bytes(*room)
     )))
+}
+
+/// Checks the sizes of every load against the limits of its target.
+fn check_sizes<'a>(
+    place: &mut dyn Place,
+    scenarios: impl Iterator<Item = &'a Scenario>,
+) -> Result<(), BenchError> {
+    let mut known: BTreeMap<&str, Limits> = BTreeMap::new();
+    for scenario in scenarios {
+        for (step, load) in loads(scenario) {
+            let limits = match known.entry(&load.target) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => *unknown.insert(place.limits(&load.target)?),
+            };
+            limits.check(load).map_err(|error| {
+                let (test, step) = (&scenario.name, &step.name);
+                BenchError::Workload(format!("{test}, step {step}: {error}"))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn loads(scenario: &Scenario) -> impl Iterator<Item = (&Step, &Workload)> {
+    scenario.steps.iter().flat_map(|step| step.loads.iter().map(move |load| (step, load)))
 }

@@ -6,7 +6,7 @@ use super::place::{Claim, Place};
 use crate::results::{StepResult, StepRun, Summary, WorkerResult};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::channel;
-use weir_load::engine::{Phase, Record, StepRecord, Window};
+use weir_load::engine::{Limits, Phase, Record, StepRecord, Window};
 use weir_load::error::BenchError;
 use weir_load::stats::result::RunResult;
 use weir_load::stats::{OpKind, Recorder, Span};
@@ -244,6 +244,7 @@ pub(super) struct Ground {
     pub(super) room: Option<u64>,
     /// All targets are on one file system.
     pub(super) one_file_system: bool,
+    pub(super) limits: Limits,
 }
 
 /// A directory as the log has it: with its target, if that has a name.
@@ -267,6 +268,11 @@ impl Place for Ground {
 
     fn file_system(&mut self, target: &str) -> Result<String, BenchError> {
         Ok(if self.one_file_system { String::new() } else { target.to_owned() })
+    }
+
+    fn limits(&mut self, _: &str) -> Result<Limits, BenchError> {
+        self.reach()?;
+        Ok(self.limits)
     }
 
     fn claim(&mut self, at: &Location) -> Result<Claim, BenchError> {

@@ -6,6 +6,7 @@ use crate::results::{StepResult, TestResult};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use weir_load::control::Control;
+use weir_load::engine::{Limit, Limits};
 use weir_load::error::BenchError;
 use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
 use weir_scenario::scenario::{Cache, Scenario};
@@ -382,6 +383,23 @@ fn an_executor_that_lays_out_and_loads_in_one_go_can_t_have_caches_emptied() {
     call.executor.never_ready = true;
     let (test, _) = call.test(&scenario);
     assert!(test.steps[0].cache.open.iter().any(|open| open.contains("between laying out")));
+}
+
+#[test]
+fn preflight_refuses_sizes_that_the_server_does_not_take_whatever_the_step() {
+    let mut all = [scenario(&["a"]), scenario(&["b", "c"])];
+    all[1].steps[1].loads[0].block_bytes = 1 << 20;
+    let limits = Limits { read: Limit::new("rtmax", 64 << 10), ..Limits::default() };
+    let mut ground = Ground { limits, ..Ground::default() };
+    let mut options = Options::default();
+    for reuse in [false, true] {
+        options.reuse = reuse;
+        let told = preflight(&mut ground, &all, &options).unwrap_err().to_string();
+        assert!(told.contains("test, step c: the server supports reads of at most 64 KiB (rtmax)"));
+        assert!(ground.log.is_empty());
+    }
+    all[1].waiting = Some("for another protocol".to_owned());
+    assert_eq!(preflight(&mut ground, &all, &options).unwrap(), [""; 0], "it is not run");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The messages to the user when things go wrong.
 
-use crate::responder::{Responder, Verdict, nobody};
+use crate::responder::{Responder, Verdict, count, nobody};
 use crate::{MKDIR, READ, REMOVE, SETATTR, Site, WRITE, workload};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use weir_load::{Control, Layout, NfsTarget, Pattern, Target, VerifyScope, Workload, prepare};
 use weir_nfs::v3::wire::Status;
+
+const FSINFO: u32 = 19;
 
 fn refusal(target: &Target, workload: &Workload) -> String {
     prepare(target, workload).err().unwrap().to_string()
@@ -174,4 +176,63 @@ fn a_server_that_is_gone_at_the_clean_up_leaves_a_result() {
     assert!(!result.is_clean());
     let why = "clean-up: lost the connection";
     assert!(result.errors.keys().any(|error| error.starts_with(why)), "{:?}", result.errors);
+}
+
+/// Procedures, with the bytes of a WRITE.
+type Calls = Arc<Mutex<Vec<(u32, u32)>>>;
+
+/// A server with other limits: puts `bytes` at so many bytes before the end of replies to FSINFO
+/// (RFC 1813 §3.3.19). Gives the other calls too.
+fn limited(bytes: Vec<u8>, before: usize) -> (Responder, Calls) {
+    let calls = Calls::default();
+    let noted = Arc::clone(&calls);
+    let server = Responder::with_hook(Arc::new(move |procedure, args: &mut Vec<u8>| {
+        if procedure != FSINFO {
+            let bytes = if procedure == WRITE { count(args) } else { 0 };
+            noted.lock().unwrap().push((procedure, bytes));
+            return Verdict::Serve;
+        }
+        let bytes = bytes.clone();
+        Verdict::Alter(Box::new(move |reply| {
+            let at = reply.len() - before;
+            reply[at..at + bytes.len()].copy_from_slice(&bytes);
+        }))
+    }));
+    (server, calls)
+}
+
+/// Places of the limits in a reply to FSINFO, before its end.
+const RTMAX: usize = 48;
+const WTMAX: usize = 36;
+const MAXFILESIZE: usize = 20;
+
+#[test]
+fn what_the_server_does_not_take_is_refused_before_anything_is_made() {
+    let small = 2048_u32.to_be_bytes().to_vec();
+    let cases = [
+        (100, RTMAX, small.clone(), "reads of at most 2 KiB (rtmax)"),
+        (0, WTMAX, small, "writes of at most 2 KiB (wtmax)"),
+        (100, MAXFILESIZE, 4096_u64.to_be_bytes().to_vec(), "files of at most 4 KiB (maxfilesize)"),
+    ];
+    for (read_percent, place, bytes, words) in cases {
+        let (server, calls) = limited(bytes, place);
+        let load = workload(Pattern::Random, read_percent, 10);
+        let message = refusal(&server.target(), &load);
+        assert!(message.contains(words), "{message}");
+        assert_eq!(*calls.lock().unwrap(), []);
+        // The other limits are as they were.
+        let other = workload(Pattern::Random, if read_percent == 0 { 100 } else { 0 }, 10);
+        assert_eq!(prepare(&server.target(), &other).is_ok(), place != MAXFILESIZE);
+    }
+}
+
+#[test]
+fn files_are_laid_out_in_writes_that_the_server_takes() {
+    let (server, calls) = limited((16_u32 << 10).to_be_bytes().to_vec(), WTMAX);
+    let load = workload(Pattern::Random, 100, 10);
+    prepare(&server.target(), &load).unwrap().discard().unwrap();
+    let calls = calls.lock().unwrap();
+    let writes: Vec<u32> =
+        calls.iter().filter(|(call, _)| *call == WRITE).map(|(_, bytes)| *bytes).collect();
+    assert_eq!(writes, [16 << 10; 64]);
 }

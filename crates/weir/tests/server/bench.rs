@@ -310,6 +310,15 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
+fn files_that_the_server_does_not_take_are_refused_before_anything_is_made() {
+    let bench = Bench::new("10GiB");
+    let job = bench.job("10000000000000000000", 1);
+    let told = bench.refused(&["bench", "run", &job, &bench.url(), "--quiet"]);
+    assert!(told.contains("step one") && told.contains("(maxfilesize)"), "{told}");
+    assert_eq!(bench.left(), [""; 0]);
+}
+
+#[test]
 fn files_are_kept_and_used_again_when_asked_and_never_written_over() {
     let bench = Bench::new("10GiB");
     let (job, url) = (bench.job("4m", 1), bench.url());

@@ -2,7 +2,7 @@
 
 use weir_core::Credentials;
 use weir_load::control::Control;
-use weir_load::engine::{FollowUp, Session, mount, room, status_name};
+use weir_load::engine::{FollowUp, Limits, Session, mount, nfs_limits, room, status_name};
 use weir_load::error::BenchError;
 use weir_load::target::NfsTarget;
 use weir_nfs::client::Caller;
@@ -47,6 +47,11 @@ impl NfsTop {
                 Err(refused("asking for the attributes of", b"the export", status))
             }
         })?
+    }
+
+    /// The limits of the export.
+    pub(super) fn limits(&mut self) -> Result<Limits, BenchError> {
+        nfs_limits(&mut self.session, &self.root)
     }
 
     /// The handle of the directory to which these names lead; `None` if it is not there.

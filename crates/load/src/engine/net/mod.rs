@@ -55,14 +55,23 @@ impl Outcome {
     /// A server may move fewer (RFC 1813 §3.3.6 and §3.3.7), but neither none nor more.
     #[inline]
     pub(super) fn moved(what: &str, count: u32, wanted: u32) -> Self {
-        match count {
-            count if count == wanted => Self::Done(u64::from(count)),
-            count if (1..wanted).contains(&count) => Self::Short(count),
-            count => Self::Failed(format!("{what} of {wanted} bytes that moved {count}")),
+        if count == wanted {
+            return Self::Done(u64::from(count));
         }
+        Self::not_all(what, count, wanted)
+    }
+
+    /// The outcome if that was not all, which is rare: apart, it does not slow the others down.
+    #[cold]
+    fn not_all(what: &str, count: u32, wanted: u32) -> Self {
+        if (1..wanted).contains(&count) {
+            return Self::Short(count);
+        }
+        Self::Failed(format!("{what} of {wanted} bytes that moved {count}"))
     }
 
     /// The outcome of a read of `wanted` bytes if the file ends after `count` of them.
+    #[cold]
     pub(super) fn ended(count: u32, wanted: u32) -> Self {
         Self::Failed(format!("short read: the file ends after {count} of {wanted} bytes"))
     }

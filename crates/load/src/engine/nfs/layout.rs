@@ -6,9 +6,8 @@ use super::session::Session;
 use super::status::{hint, name};
 use crate::control::Control;
 use crate::engine::share::{FileSpec, Role};
-use crate::engine::{Layingout, Plan, content};
+use crate::engine::{Layingout, Limit, Limits, Plan, content};
 use crate::error::BenchError;
-use crate::workload::Workload;
 use weir_nfs::client::padding;
 use weir_nfs::v3::wire::{
     CommitArgs, CommitOk, DirOpArgs3, FileHandle3, FsInfoArgs, FsStatArgs, GetattrArgs, LookupArgs,
@@ -20,39 +19,18 @@ const PROGRESS_BYTES: u64 = 8 << 20;
 
 type Handle = Box<[u8]>;
 
-/// The largest requests the server takes, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    read_bytes_max: u32,
-    pub(super) write_bytes_max: u32,
-}
-
-impl Limits {
-    /// Refuses blocks that the server would cut short.
-    pub(super) fn check(&self, workload: &Workload) -> Result<(), BenchError> {
-        let checks = [
-            (workload.reads(), "reads", &workload.read_sizes, self.read_bytes_max),
-            (workload.writes(), "writes", &workload.write_sizes, self.write_bytes_max),
-        ];
-        for (wanted, what, sizes, most) in checks {
-            let largest = sizes.iter().map(|share| share.bytes).max();
-            let largest = largest.unwrap_or(workload.block_bytes);
-            if wanted && largest > most {
-                return Err(BenchError::Workload(format!(
-                    "the server supports {what} of at most {most} bytes, but the block size is \
-                     {largest}"
-                )));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Asks the server for its limits (FSINFO).
-pub(super) fn limits(session: &mut Session, root: &[u8]) -> Result<Limits, BenchError> {
+/// The server's limits (FSINFO, RFC 1813 §3.3.19).
+///
+/// # Errors
+/// [`BenchError`] if it can't be asked.
+pub fn limits(session: &mut Session, root: &[u8]) -> Result<Limits, BenchError> {
     let args = FsInfoArgs { root: FileHandle3(root) };
     session.call(&args, |result| match result {
-        Res::Ok(ok) => Ok(Limits { read_bytes_max: ok.rtmax, write_bytes_max: ok.wtmax }),
+        Res::Ok(ok) => Ok(Limits {
+            read: Limit::new("rtmax", u64::from(ok.rtmax)),
+            write: Limit::new("wtmax", u64::from(ok.wtmax)),
+            file: Limit::new("maxfilesize", ok.maxfilesize),
+        }),
         Res::Fail(status, _) => Err(refused("asking for the export's limits", status)),
     })?
 }

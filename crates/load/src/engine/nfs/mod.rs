@@ -16,7 +16,7 @@ mod verify;
 
 use super::job::Made;
 use super::net::{self, Opened, Seat};
-use super::{Layingout, Plan, Worker, check_room};
+use super::{Layingout, Limits, Plan, Worker, check_room};
 use crate::error::BenchError;
 use crate::target::NfsTarget;
 use crate::workload::{Layout, Workload};
@@ -33,7 +33,7 @@ use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::Status;
 
 pub use ahead::FollowUp;
-pub use layout::room;
+pub use layout::{limits, room};
 pub use mount::mount;
 pub use session::Session;
 pub use status::name as status_name;
@@ -67,7 +67,7 @@ impl Files {
             // A wrong address is told before anything is made.
             drop(net::connect(*further, None)?);
         }
-        let limits = layout::limits(&mut session, &root)?;
+        let limits = limits(&mut session, &root)?;
         limits.check(workload)?;
         let (directory, created_directory) =
             layout::directory(&mut session, &root, &workload.directory)?;
@@ -94,7 +94,7 @@ impl Files {
         &mut self,
         session: &mut Session,
         plan: &Plan,
-        limits: layout::Limits,
+        limits: Limits,
         progress: &mut Layingout<'_>,
     ) -> Result<(), BenchError> {
         let workload = &plan.workload;
@@ -105,7 +105,7 @@ impl Files {
         let made = (&mut self.made, self.created_directory);
         files::make(session, plan, handles, made, progress)?;
         if let Layout::Written { block_bytes } = workload.layout {
-            let block_bytes = block_bytes.min(limits.write_bytes_max);
+            let block_bytes = limits.longest_write(block_bytes);
             layout::write(session, handles, plan, block_bytes, progress)?;
         }
         Ok(())

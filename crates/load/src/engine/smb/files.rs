@@ -7,7 +7,7 @@ use crate::control::Control;
 use crate::engine::share::{FileSpec, Role};
 use crate::engine::{Layingout, Plan, content};
 use crate::error::BenchError;
-use crate::workload::{Layout, Workload};
+use crate::workload::Layout;
 use weir_smb::fscc::SetInfo;
 use weir_smb::wire::{
     AccessMask, CreateAction, CreateDisposition, CreateOptions, FileId, InfoType, Status,
@@ -37,25 +37,6 @@ pub(super) struct File<'a> {
 pub(super) fn all(plan: &Plan) -> impl Iterator<Item = (File<'_>, u32)> {
     let numbered = plan.files.iter().enumerate().zip(0..);
     numbered.map(|((index, spec), number)| (File { index, spec }, number))
-}
-
-/// Refuses blocks that the server does not take.
-pub(super) fn check_sizes(session: &Session, workload: &Workload) -> Result<(), BenchError> {
-    let sizes = session.channel().sizes();
-    let checks = [
-        (workload.reads(), "reads", &workload.read_sizes, sizes.read),
-        (workload.writes(), "writes", &workload.write_sizes, sizes.write),
-    ];
-    for (wanted, what, sizes, most) in checks {
-        let largest = sizes.iter().map(|share| share.bytes).max();
-        let largest = largest.unwrap_or(workload.block_bytes);
-        if wanted && largest > most {
-            return Err(BenchError::Workload(format!(
-                "the server supports {what} of at most {most} bytes, but the block size is {largest}"
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Finds or makes the directory `path`; says whether it was made.
@@ -258,7 +239,7 @@ pub(super) fn write(
         all(plan).filter(|(file, _)| file.spec.role == Role::Make && file.spec.size > 0).collect();
     let total = own.iter().map(|(file, _)| file.spec.size).sum();
     let (mut done, mut told) = (0, 0);
-    let block_bytes = block_bytes.min(session.channel().sizes().write).max(1);
+    let block_bytes = session.limits().longest_write(block_bytes);
     for some in own.chunks(OPEN_FILES) {
         let opens = open(session, names, some.iter().copied(), AccessMask::WRITE_DATA)?;
         let blocks = some.iter().zip(&opens).flat_map(|((file, _), (_, open))| {

@@ -55,7 +55,7 @@ impl Files {
             // A wrong address is told before anything is made.
             drop(net::connect(*further, None)?);
         }
-        files::check_sizes(&session, workload)?;
+        session.limits().check(workload)?;
         let path = path(target, &workload.directory);
         let created_directory = files::directory(&mut session, &path)?;
         let mut files =

@@ -4,6 +4,7 @@
 use super::status::{login_failed, lost_words};
 use crate::control::Control;
 use crate::engine::net::connect;
+use crate::engine::{Limit, Limits};
 use crate::error::BenchError;
 use crate::target::{SmbSecurity, SmbTarget};
 use std::collections::HashMap;
@@ -136,7 +137,17 @@ impl Session {
         protocol(self.address, &ClientError::from(error))
     }
 
-    /// The largest READ, WRITE and other payload that the server takes.
+    /// The server's limits (MS-SMB2 §2.2.4). The protocol has none for files.
+    pub(super) fn limits(&self) -> Limits {
+        let sizes = self.channel.sizes();
+        Limits {
+            read: Limit::new("MaxReadSize", u64::from(sizes.read)),
+            write: Limit::new("MaxWriteSize", u64::from(sizes.write)),
+            file: None,
+        }
+    }
+
+    /// The protocol of the connection.
     pub(super) const fn channel(&self) -> &Channel<Provider> {
         &self.channel
     }

@@ -6,6 +6,7 @@ use super::path;
 use super::requests::{self, Names};
 use super::session::Session;
 use super::status::{is_absent, refused};
+use crate::engine::Limits;
 use crate::error::BenchError;
 use crate::target::SmbTarget;
 use weir_smb::fscc::DirectoryClass;
@@ -50,6 +51,12 @@ impl SmbTop {
     /// [`BenchError`] if the server can't be asked.
     pub fn room(&mut self) -> Result<Option<u64>, BenchError> {
         files::room(&mut self.session, &path(&self.target, ""))
+    }
+
+    /// The limits of the share.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.session.limits()
     }
 
     /// Makes `directory`, a path with `/` between its parts; `false` if it is there.
