@@ -49,13 +49,15 @@ pub fn prepare_step(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<PreparedStep, BenchError> {
     check_step(targets, loads)?;
+    let applied = |load: &Workload| Ok(load.applied_to(targets.of(load)?));
+    let loads: Vec<Workload> = loads.iter().map(applied).collect::<Result<_, BenchError>>()?;
     let mut step = PreparedStep { loads: Vec::new(), attached: false, cleared: false };
     let (run, payload) = (run_number(), Arc::new(Payload::new()));
     let mut flows: BTreeMap<u32, Arc<FlowGroup>> = BTreeMap::new();
-    for (load, files) in loads.iter().zip(share::share(loads)?) {
+    for (load, files) in loads.iter().zip(share::share(&loads)?) {
         let place = step.loads.len() as u64;
         let plan = Plan {
-            workload: Arc::new(load.applied_to(targets.of(load)?)),
+            workload: Arc::new(load.clone()),
             payload: Arc::clone(&payload),
             files: files.specs.into(),
             keep_directory: files.keep_directory,

@@ -27,8 +27,11 @@ pub(super) struct NfsChannel {
 pub(super) struct Shown {
     pub(super) all: Arc<Verifiers>,
     pub(super) address: SocketAddr,
-    /// The last one, so that others need not be asked for each reply.
-    pub(super) last: Option<Verifier>,
+    /// The load writes unstably: a restart of the server may lose its writes.
+    pub(super) unstable: bool,
+    /// The last one, and the number of changes at all addresses then, so that the others need not
+    /// be asked for each reply.
+    pub(super) last: Option<(Verifier, usize)>,
 }
 
 impl NfsChannel {
@@ -45,8 +48,9 @@ impl NfsChannel {
 }
 
 impl Shown {
-    /// Looks at the verifier of a reply to `request`; `outcome` becomes a failure if the reply is a
-    /// COMMIT that does not cover the writes before it.
+    /// Looks at the verifier of a reply to `request`; `outcome` becomes a failure if the reply is
+    /// that of a COMMIT that does not cover the writes before it, or a late one to a write that the
+    /// server may have lost since.
     #[inline]
     fn look(
         &mut self,
@@ -55,21 +59,28 @@ impl Shown {
         ledger: Option<&Ledger>,
         outcome: &mut Outcome,
     ) {
-        if self.last == Some(verifier) {
+        let last = Some((verifier, self.all.count()));
+        if self.last == last {
             return;
         }
-        self.last = Some(verifier);
+        self.last = last;
         let news = self.all.see(self.address, verifier);
         if news == News::Changed
             && let Some(ledger) = ledger
         {
             ledger.expose();
         }
-        if news != News::Same && matches!(request, Request::Commit { .. }) {
-            *outcome = Outcome::Failed(
-                "COMMIT with another write verifier than the writes before it".to_owned(),
-            );
-        }
+        let failure = match request {
+            Request::Commit { .. } if news != News::Same => {
+                "COMMIT with another write verifier than the writes before it"
+            }
+            // The ledger has exposed what was answered before the change; this was not yet.
+            Request::Write { .. } if news == News::Old && self.unstable => {
+                "WRITE answered late, with the write verifier from before a restart"
+            }
+            _ => return,
+        };
+        *outcome = Outcome::Failed(failure.to_owned());
     }
 }
 
@@ -146,5 +157,35 @@ fn answered(slots: &[Slot], xid: u32) -> Result<(usize, &Work), Fault> {
     match slots.get(index) {
         Some(Slot { request: Some(sent), .. }) if sent.mark == xid => Ok((index, &sent.work)),
         _ => Err(Fault::Protocol(format!("a reply without a request (xid {xid:#010x})"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_reply_to_an_unstable_write_from_before_a_restart_is_a_failure() {
+        let all = Arc::new(Verifiers::default());
+        let connection = |unstable| Shown {
+            all: Arc::clone(&all),
+            address: SocketAddr::from(([127, 0, 0, 1], 2049)),
+            unstable,
+            last: None,
+        };
+        let write = Request::Write { file: 0, offset: 0, bytes: 4096, generation: 0 };
+        let look = |shown: &mut Shown, verifier| {
+            let mut outcome = Outcome::Done(4096);
+            shown.look([verifier; 8], &write, None, &mut outcome);
+            matches!(outcome, Outcome::Done(_))
+        };
+        let [mut one, mut other, mut stable] = [true, true, false].map(connection);
+        for shown in [&mut one, &mut other, &mut stable] {
+            assert!(look(shown, 1));
+        }
+        assert!(look(&mut one, 2), "the server has restarted, and answered this write since");
+        assert!(!look(&mut other, 1), "the reply waited on another connection");
+        assert!(look(&mut stable, 1), "a stable write survives a restart");
+        assert!(look(&mut other, 2));
     }
 }

@@ -19,7 +19,7 @@ use super::net::{self, Opened, Seat};
 use super::{Layingout, Limits, Plan, Worker, check_room};
 use crate::error::BenchError;
 use crate::target::NfsTarget;
-use crate::workload::{Layout, Workload};
+use crate::workload::{Layout, Stability, Workload};
 use calls::{Encoder, Handles};
 use channel::{NfsChannel, Shown};
 use inbox::{HEAD_BYTES, RpcRecords};
@@ -141,7 +141,8 @@ impl Files {
         };
         let records = whole.map_or_else(RpcRecords::heads, RpcRecords::whole);
         let all = Arc::clone(&self.verifiers);
-        let shown = Shown { all, address: seat.address, last: None };
+        let unstable = plan.workload.stability == Stability::Unstable;
+        let shown = Shown { all, address: seat.address, unstable, last: None };
         Ok((stream, NfsChannel::new(encoder, sequence, whole, shown), records))
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub(super) type Verifier = [u8; 8];
@@ -22,6 +23,7 @@ pub(super) enum News {
 #[derive(Default)]
 pub(super) struct Verifiers {
     by_address: Mutex<BTreeMap<SocketAddr, History>>,
+    changes: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -41,6 +43,7 @@ impl Verifiers {
             Some(current) => {
                 history.earlier.push(current);
                 history.current = Some(verifier);
+                self.changes.fetch_add(1, Ordering::Relaxed);
                 News::Changed
             }
             None => {
@@ -48,6 +51,12 @@ impl Verifiers {
                 News::Same
             }
         }
+    }
+
+    /// The number of changes at all addresses.
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// How often each address changed its verifier, of those that did.
@@ -79,5 +88,6 @@ mod tests {
         assert_eq!(verifiers.see(one, [1; 8]), News::Old);
         assert_eq!(verifiers.see(one, [3; 8]), News::Changed);
         assert_eq!(verifiers.changes(), [(one, 2)]);
+        assert_eq!(verifiers.count(), 2);
     }
 }
