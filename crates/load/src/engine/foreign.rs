@@ -81,7 +81,7 @@ impl Foreign {
             addresses: BTreeMap::new(),
             started_unix_s: self.started_unix_s,
             measure_ns: self.measure_ns,
-            planned_ns: self.ended_ns.saturating_add(u64::from(self.stopped)),
+            planned_ns: self.ended_ns,
             ended_ns: self.ended_ns,
             notes: self.notes,
             connections: Connections::default(),
@@ -90,7 +90,7 @@ impl Foreign {
                 busiest_thread_percent: self.busiest_percent,
                 ..Generator::default()
             },
-            broken: !self.faults.is_empty(),
+            broken: self.stopped || !self.faults.is_empty(),
             faults: self.faults,
             marks,
             verify: None,

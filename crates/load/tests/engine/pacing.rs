@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use weir_load::engine::prepare_step;
-use weir_load::workload::{Flow, MinRate};
+use weir_load::workload::{Flow, LatencyTarget, MinRate};
 use weir_load::{Control, Layout, Length, Pacing, Pattern, Rate, Think, Workload, prepare};
 
 fn load(operations: u64) -> Workload {
@@ -101,6 +101,24 @@ fn what_waits_for_its_time_does_not_keep_a_stop_waiting() {
         let result = prepared.run(&control, |_| hand.stop()).unwrap();
         assert!(result.interrupted && result.is_clean(), "{:?}", result.errors);
         assert_eq!(site.names(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_load_that_finds_its_latency_before_its_time_is_not_interrupted() {
+    let target = LatencyTarget { us: 60_000_000, window_us: 1000, percent: 100.0, goes_on: false };
+    let load = Workload {
+        latency_target: Some(target),
+        depth: 2,
+        length: Length::Seconds(3600.0),
+        warmup_s: 0.0,
+        ..load(0)
+    };
+    for site in Site::both() {
+        let result = site.run(&load);
+        assert!(!result.interrupted && result.is_clean(), "{:?}", result.errors);
+        assert!(result.measured.to_s < 3600.0);
+        assert!(result.jobs.iter().all(|job| job.kept_depth == Some(2)), "{:?}", result.jobs);
     }
 }
 
