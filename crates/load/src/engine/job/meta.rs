@@ -7,11 +7,10 @@ use crate::stats::OpKind;
 use crate::workload::{MixOp, OpShare};
 use weir_core::rng::Rng;
 
-/// The mixture, and the place of its writes in order.
+/// The mixture.
 pub(super) struct Mix {
     /// Each kind with a bound: the numbers below it that are not below the one before.
     bounds: Vec<(u64, MixOp)>,
-    write_cursor: u64,
 }
 
 impl Mix {
@@ -22,7 +21,7 @@ impl Mix {
             bound += u64::from(share.percent);
             (bound, share.op)
         };
-        Self { bounds: shares.iter().map(add).collect(), write_cursor: 0 }
+        Self { bounds: shares.iter().map(add).collect() }
     }
 
     fn draw(&self, rng: &mut Rng) -> Option<MixOp> {
@@ -56,9 +55,8 @@ impl Job {
             }
             MixOp::WriteSequential => {
                 let bytes = self.write_sizes.draw(&mut self.rng);
-                let mut cursor = self.mix.write_cursor;
-                let spot = self.place.advance(&mut cursor, bytes);
-                self.mix.write_cursor = cursor;
+                let place = self.write_place.as_mut().unwrap_or(&mut self.place);
+                let spot = place.sequential(bytes)?;
                 self.write(spot)?
             }
             MixOp::ReadFile => {

@@ -18,7 +18,7 @@ pub(super) use regulate::FlowGroup;
 pub(super) use request::{After, Answer, Next, Op, Request};
 
 use crate::verify::{FileLedger, Ledger};
-use crate::workload::{Length, Operation, Pattern, Positions, Workload};
+use crate::workload::{Length, MixOp, Operation, Pattern, Positions, Workload};
 use keep::{Keeper, Then};
 use made::Makings;
 use meta::Mix;
@@ -91,7 +91,9 @@ impl Job {
         };
         let places = || JobOffsets::new(workload, index, common.cursors.clone(), sizes);
         let place = places();
-        let write_place = (workload.positions == Positions::ByDirection).then(places);
+        let apart = workload.positions == Positions::ByDirection
+            || workload.mix.iter().any(|share| share.op == MixOp::WriteSequential);
+        let write_place = apart.then(places);
         let left = match workload.length {
             Length::Seconds(_) | Length::Bytes { .. } => u64::MAX,
             Length::Operations(total) => total / jobs + u64::from(u64::from(index) < total % jobs),

@@ -327,6 +327,23 @@ fn a_job_below_its_minimum_ends_and_says_so() {
 }
 
 #[test]
+fn the_writes_in_order_of_a_mixture_begin_where_the_jobs_begin() {
+    let load = Workload {
+        jobs: 4,
+        block_bytes: 4096,
+        file_bytes: 64 << 10,
+        ..mix(&[(MixOp::WriteSequential, 100)])
+    };
+    let first = |index| match job(&load, index).next(0) {
+        Next::Op(Op { request: Request::Write { offset, .. }, .. }, _) => offset,
+        other => panic!("{other:?}"),
+    };
+    let starts: Vec<_> = (0..4).map(first).collect();
+    let quarter = load.file_bytes / 4;
+    assert_eq!(starts, [0, quarter, 2 * quarter, 3 * quarter]);
+}
+
+#[test]
 fn a_job_that_keeps_a_latency_holds_its_requests_back_and_ends_when_it_has_found_the_depth() {
     let target = crate::workload::LatencyTarget {
         us: 1000,
