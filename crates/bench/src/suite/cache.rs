@@ -178,6 +178,11 @@ pub(super) fn pass(load: &Workload) -> Workload {
     }
 }
 
+/// A pass as it can be applied: a mount has the connections with which it was mounted.
+pub(super) fn as_mounted(load: Workload, options: &CacheOptions) -> Workload {
+    if options.on_path { Workload { connections: 1, ..load } } else { load }
+}
+
 /// A load that only lays out the files of `load`: one read of each job of a pass.
 pub(super) fn lay_out(load: &Workload) -> Workload {
     let pass = pass(load);
@@ -290,6 +295,11 @@ mod tests {
         lay_out(&tiny).check().unwrap();
         flush(String::new(), 1).check().unwrap();
         flush(String::new(), 1 << 40).check().unwrap();
+        let mounted = CacheOptions { on_path: true, ..known() };
+        for pass in [super::pass(&load), flush(String::new(), 1 << 30)] {
+            assert_eq!(as_mounted(pass.clone(), &known()).connections, 4);
+            assert_eq!(as_mounted(pass, &mounted).connections, 1, "any mount has one");
+        }
     }
 
     #[test]

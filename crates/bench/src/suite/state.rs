@@ -216,8 +216,9 @@ impl SuiteState {
             Cache::Excluded if suite.options.cache.read_bytes.is_some() => cache::lay_out,
             Cache::Excluded | Cache::Any => return Ok(()),
         };
+        let moved = loads.iter().filter(|load| load.moves_data());
         let passes: Vec<Workload> =
-            loads.iter().filter(|load| load.moves_data()).map(form).collect();
+            moved.map(|load| cache::as_mounted(form(load), &suite.options.cache)).collect();
         if passes.is_empty() {
             return Ok(());
         }
@@ -286,7 +287,9 @@ impl SuiteState {
         if step.cache != Cache::Excluded {
             return Ok(());
         }
-        let loads = cache::flushes(&step.loads, bytes);
+        let flushes = cache::flushes(&step.loads, bytes).into_iter();
+        let loads: Vec<Workload> =
+            flushes.map(|load| cache::as_mounted(load, &suite.options.cache)).collect();
         self.claim(suite, whole, &loads)?;
         let go = Go { step, act: Act::Flush, repeat: 1, of: 1 };
         self.apply(suite, whole, &go, &loads, result)?;
