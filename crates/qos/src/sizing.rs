@@ -189,8 +189,8 @@ fn most(
     }
 }
 
-/// The limits of a volume of this quota that has a pool of `pool_bytes` to itself, and all that such
-/// a pool may have.
+/// The limits of a volume of this quota that has a pool of `pool_bytes` to itself, and all that
+/// such a pool may have.
 #[must_use]
 pub fn limits_of(qos: Qos, level: Level, quota_bytes: u64, pool_bytes: u64) -> Limits {
     let flexible = Model::FLEXIBLE_PER_TIB_MAX.rate_for(pool_bytes).max(Model::FLEXIBLE_RATE_MIN);

@@ -184,8 +184,8 @@ fn in_words(unreachable: Unreachable) -> String {
     }
 }
 
-/// The limits of a volume of this quota that has the least pool to itself, and what its clients need
-/// to use them.
+/// The limits of a volume of this quota that has the least pool to itself, and what its clients
+/// need to use them.
 fn of_quota(
     qos: Qos,
     level: &Level,
