@@ -63,8 +63,10 @@ impl Shown {
         if self.last == last {
             return;
         }
-        self.last = last;
         let news = self.all.see(self.address, verifier);
+        if news != News::Old {
+            self.last = last;
+        }
         if news == News::Changed
             && let Some(ledger) = ledger
         {
@@ -185,6 +187,7 @@ mod tests {
         }
         assert!(look(&mut one, 2), "the server has restarted, and answered this write since");
         assert!(!look(&mut other, 1), "the reply waited on another connection");
+        assert!(!look(&mut other, 1), "and so did one more");
         assert!(look(&mut stable, 1), "a stable write survives a restart");
         assert!(look(&mut other, 2));
     }
