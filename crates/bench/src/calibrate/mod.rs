@@ -195,7 +195,7 @@ pub fn measure(
             told(Step::Window(window));
         })?;
         let cpu = sampler.and_then(|sampler| sampler.finish(&result));
-        // First what went wrong: a run that loses its server stops itself by the same control.
+        // First what went wrong: a stop of the run may have followed it.
         let cell = cell(mix, block, &result, cpu.map(|cpu| cpu.cpu_us_per_op))?;
         if control.stopped() {
             return Err(BenchError::Workload("stopped before all was measured".to_owned()));

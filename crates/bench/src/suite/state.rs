@@ -223,7 +223,7 @@ impl SuiteState {
             return Ok(());
         }
         let go = Go { step, act: Act::Fill, repeat: 1, of: 1 };
-        self.apply(suite, whole, &go, &passes, result)?;
+        self.pass(suite, whole, &go, &passes, result)?;
         if step.cache == Cache::Included {
             result.cache.done.push("all data was read once in advance".to_owned());
         }
@@ -292,10 +292,28 @@ impl SuiteState {
             flushes.map(|load| cache::as_mounted(load, &suite.options.cache)).collect();
         self.claim(suite, whole, &loads)?;
         let go = Go { step, act: Act::Flush, repeat: 1, of: 1 };
-        self.apply(suite, whole, &go, &loads, result)?;
+        self.pass(suite, whole, &go, &loads, result)?;
         let said = format!("{} of other data was read before", weir_core::units::Bytes(bytes));
         note(&mut result.cache.done, said);
         self.unless_stopped(suite)
+    }
+
+    /// Applies a pass over data, which is of use as a whole only.
+    fn pass(
+        &mut self,
+        suite: &mut Suite<'_>,
+        whole: &mut Whole,
+        go: &Go<'_>,
+        loads: &[Workload],
+        result: &mut StepResult,
+    ) -> Result<(), Stop> {
+        let run = self.apply(suite, whole, go, loads, result)?;
+        self.unless_stopped(suite)?;
+        if run.total.interrupted {
+            let said = "the pass over its data before it was interrupted, which its caches need";
+            return Err(Stop::Failed(said.to_owned()));
+        }
+        Ok(())
     }
 
     /// Applies `loads` once, and takes what is to be said of it into `result`.
@@ -351,7 +369,8 @@ impl SuiteState {
             let said = "caches could not be emptied between laying out and the load";
             note(&mut result.cache.open, said.to_owned());
         }
-        for said in applied.notes {
+        // Passes over data have connections of their own, of which nothing is to be said.
+        for said in applied.notes.into_iter().filter(|_| counts) {
             note(&mut result.notes, said);
         }
         let run = finished(applied.record, &go.step.name, applied.workers, &meter);
@@ -434,7 +453,9 @@ impl SuiteState {
         for open in &proof.open {
             note(&mut result.notes, format!("caches: {open}"));
         }
-        let Some(summary) = result.summary else { return };
+        // What later steps build on comes from a run that was not interrupted.
+        let is_whole = result.runs.iter().any(|run| !run.total.interrupted);
+        let Some(summary) = result.summary.filter(|_| is_whole) else { return };
         self.reached.insert(step.name.clone(), summary.iops.median);
         if let Some(most) = step.stop_over_ms
             && summary.mean_ms.median > most

@@ -142,7 +142,7 @@ impl Driver<'_, '_, '_> {
         let result = self.state.step(self.suite, self.whole, &step);
         (self.suite.observer)(&Event::Done(&result));
         let summary = result.summary;
-        let ended = result.skipped.is_some();
+        let ended = result.skipped.is_some() || result.runs.iter().all(|run| run.total.interrupted);
         let saturated = result.runs.iter().any(|run| run.total.generator.saturated);
         self.test.steps.push(result);
         let summary = summary.filter(|_| !ended)?;
@@ -353,6 +353,14 @@ mod tests {
             .filter(|loads| loads[0].layout != weir_load::workload::Layout::Existing);
         assert_eq!(laid.count(), 1, "files are laid out once");
         assert!(ground.there.is_empty() && outcome.failures.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_found_with_a_step_that_lost_its_connection() {
+        let lost = Act::Give(Figures { lost: 1, ..Figures::new(100.0, 1.0) });
+        let (outcome, executor, _) = ask(vec![give(1600.0, 40.0), lost], Question::RateUnder(2.0));
+        assert!(outcome.results.tests[0].findings.is_empty());
+        assert_eq!(executor.applied.len(), 2);
     }
 
     fn executor_rate(test: &TestResult, step: usize) -> f64 {
