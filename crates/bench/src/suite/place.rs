@@ -6,6 +6,7 @@ mod owner;
 mod path;
 
 use owner::{MARK, Owner};
+use std::collections::BTreeSet;
 use weir_load::engine::{Limits, SmbTop, path_room};
 use weir_load::error::BenchError;
 use weir_load::target::{Target, Targets};
@@ -72,13 +73,15 @@ pub struct TargetPlace {
     targets: Targets,
     /// The directories that it claimed, by the number in their marks.
     claimed: Vec<Location>,
+    /// Those of them that could not be cleared: they still have their marks.
+    uncleared: BTreeSet<Location>,
 }
 
 impl TargetPlace {
     /// At `targets`.
     #[must_use]
     pub fn new(targets: impl Into<Targets>) -> Self {
-        Self { targets: targets.into(), claimed: Vec::new() }
+        Self { targets: targets.into(), claimed: Vec::new(), uncleared: BTreeSet::new() }
     }
 }
 
@@ -103,9 +106,9 @@ impl Place for TargetPlace {
         Ok(match self.targets.get(target)? {
             Target::Nfs(target) => {
                 let id = nfs::NfsTop::open(target)?.file_system()?;
-                format!("nfs {} {id:x}", target.address.ip())
+                format!("nfs {} {id:x}", target.address)
             }
-            Target::Smb(target) => format!("smb {} {}", target.address.ip(), target.share),
+            Target::Smb(target) => format!("smb {} {}", target.address, target.share),
             Target::Path(target) => format!("path {:x}", path::device(&target.root)?),
         })
     }
@@ -122,10 +125,13 @@ impl Place for TargetPlace {
         plain(&at.directory)?;
         let number = self.claimed.len();
         let mut top = self.top(at)?;
-        let claim = claim(&mut *top, &at.directory, number).map_err(|held| match held {
-            Held::Failed(error) => error,
-            Held::ByThisRun(other) => twice(at, self.claimed.get(other)),
-        })?;
+        let is_own =
+            |number: usize| self.claimed.get(number) == Some(at) && self.uncleared.contains(at);
+        let claim =
+            claim(&mut *top, &at.directory, number, &is_own).map_err(|held| match held {
+                Held::Failed(error) => error,
+                Held::ByThisRun(other) => twice(at, self.claimed.get(other)),
+            })?;
         self.claimed.push(at.clone());
         Ok(claim)
     }
@@ -137,7 +143,11 @@ impl Place for TargetPlace {
 
     fn clear(&mut self, at: &Location, with_directory: bool) -> Result<(), BenchError> {
         plain(&at.directory)?;
-        clear(&mut *self.top(at)?, &at.directory, with_directory)
+        // It is not cleared until that has succeeded.
+        self.uncleared.insert(at.clone());
+        clear(&mut *self.top(at)?, &at.directory, with_directory)?;
+        self.uncleared.remove(at);
+        Ok(())
     }
 }
 
@@ -198,12 +208,18 @@ impl From<BenchError> for Held {
     }
 }
 
-/// Makes a directory, or finds it empty, or takes that of killed runs over. The mark of this run is
+/// Makes a directory, or finds it empty, or takes that of killed runs over, or that of an earlier
+/// claim of this run that could not be cleared; `is_own` knows its number. The mark of this run is
 /// in it then, as the only one: of runs that mark a directory at the same time, each sees the marks
 /// of those that did so before it, and withdraws.
-fn claim(top: &mut dyn Top, directory: &str, number: usize) -> Result<Claim, Held> {
+fn claim(
+    top: &mut dyn Top,
+    directory: &str,
+    number: usize,
+    is_own: &dyn Fn(usize) -> bool,
+) -> Result<Claim, Held> {
     let made = top.make(&[directory])?;
-    let ended = if made { Vec::new() } else { ended_runs(top, directory)? };
+    let ended = if made { Vec::new() } else { ended_runs(top, directory, is_own)? };
     let made = made || ended.iter().any(|owner| owner.made);
     let own = Owner::this(made, number).name();
     top.make(&[directory, MARK])?;
@@ -214,17 +230,23 @@ fn claim(top: &mut dyn Top, directory: &str, number: usize) -> Result<Claim, Hel
         top.remove(&[directory, MARK, &own])?;
         return Err(occupied(directory, true).into());
     }
-    if made && !ended.is_empty() {
+    if ended.iter().any(|owner| owner.made || owner.is_this()) {
         top.empty(&[directory], MARK)?;
     }
     for owner in &ended {
         top.remove(&[directory, MARK, &owner.name()])?;
     }
-    Ok(Claim { made, abandoned: ended.first().map(Owner::process) })
+    let killed = ended.iter().find(|owner| !owner.is_this());
+    Ok(Claim { made, abandoned: killed.map(Owner::process) })
 }
 
-/// The killed runs that left their marks in a directory that is there; none if it is empty.
-fn ended_runs(top: &mut dyn Top, directory: &str) -> Result<Vec<Owner>, Held> {
+/// The killed runs, and earlier claims of this one, that left their marks in a directory that is
+/// there; none if it is empty.
+fn ended_runs(
+    top: &mut dyn Top,
+    directory: &str,
+    is_own: &dyn Fn(usize) -> bool,
+) -> Result<Vec<Owner>, Held> {
     let inside = top.names(&[directory])?;
     if inside.is_empty() {
         return Ok(Vec::new());
@@ -232,13 +254,16 @@ fn ended_runs(top: &mut dyn Top, directory: &str) -> Result<Vec<Owner>, Held> {
     let names = top.names(&[directory, MARK])?;
     let owners: Option<Vec<Owner>> = names.iter().map(|name| Owner::parse(name)).collect();
     let Some(owners) = owners else { return Err(occupied(directory, true).into()) };
-    if let Some(own) = owners.iter().find(|owner| owner.is_this()) {
+    let held = |owner: &&Owner| owner.is_this() && !is_own(owner.number);
+    if let Some(own) = owners.iter().find(held) {
         return Err(Held::ByThisRun(own.number));
     }
-    if !owners.iter().all(|owner| owner.has_ended() == Some(true)) {
+    if !owners.iter().all(|owner| owner.is_this() || owner.has_ended() == Some(true)) {
         return Err(occupied(directory, true).into());
     }
-    if owners.iter().any(|owner| owner.made) || inside.iter().all(|name| name == MARK) {
+    if owners.iter().any(|owner| owner.made || owner.is_this())
+        || inside.iter().all(|name| name == MARK)
+    {
         return Ok(owners);
     }
     Err(match owners.first() {
@@ -487,7 +512,7 @@ mod tests {
             }
             let other = Some(other.to_owned());
             let mut top = Disturbed { lists, other, ..Disturbed::new(root.path()) };
-            let Err(Held::Failed(refused)) = claim(&mut top, "bench", 0) else {
+            let Err(Held::Failed(refused)) = claim(&mut top, "bench", 0, &|_| false) else {
                 panic!("it was claimed twice")
             };
             assert!(refused.to_string().contains("another run uses it"), "{refused}");
@@ -499,11 +524,29 @@ mod tests {
     }
 
     #[test]
+    fn a_run_takes_a_directory_over_that_it_could_not_clear() {
+        let root = tempfile::tempdir().unwrap();
+        let mut top = Disturbed::new(root.path());
+        assert!(claim(&mut top, "bench", 0, &|_| false).is_ok());
+        let file = root.path().join("bench/file");
+        std::fs::write(&file, "x").unwrap();
+        top.removals = 0;
+        assert!(clear(&mut top, "bench", true).is_err());
+        let mut top = Disturbed::new(root.path());
+        let held = claim(&mut top, "bench", 1, &|_| false);
+        assert!(matches!(held, Err(Held::ByThisRun(0))), "another directory of the run");
+        assert!(file.exists());
+        let claimed = claim(&mut top, "bench", 1, &|number| number == 0);
+        assert!(matches!(claimed, Ok(Claim { made: true, abandoned: None })));
+        assert!(!file.exists());
+    }
+
+    #[test]
     fn a_run_that_is_killed_while_it_clears_leaves_a_directory_that_the_next_takes() {
         for removals in 0..4 {
             let root = tempfile::tempdir().unwrap();
             let mut top = Disturbed::new(root.path());
-            assert!(claim(&mut top, "bench", 0).is_ok());
+            assert!(claim(&mut top, "bench", 0, &|_| false).is_ok());
             std::fs::write(root.path().join("bench/file"), "x").unwrap();
             top.removals = removals;
             assert!(clear(&mut top, "bench", true).is_err(), "{removals} removals are too few");
@@ -513,7 +556,7 @@ mod tests {
                 std::fs::rename(own, marks.join(ended(true))).unwrap();
             }
             let mut top = Disturbed::new(root.path());
-            assert!(claim(&mut top, "bench", 1).is_ok(), "after {removals} removals");
+            assert!(claim(&mut top, "bench", 1, &|_| false).is_ok(), "after {removals} removals");
             clear(&mut top, "bench", false).unwrap();
             assert_eq!(top.top.names(&["bench"]).unwrap(), [""; 0]);
         }

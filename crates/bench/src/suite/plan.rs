@@ -19,7 +19,7 @@ pub struct Plan {
     pub open_ended: usize,
     /// The most that the files hold at one time, in bytes.
     pub peak_bytes: u64,
-    /// The same of each target, by name.
+    /// The same of each place, by name: each target, or each of their file systems.
     pub peak_of: BTreeMap<String, u64>,
     /// The bytes written to lay files out; none for files that begin as holes.
     pub layout_bytes: u64,
@@ -57,17 +57,32 @@ impl Plan {
     /// The demands of running `scenarios`; those that wait for something demand nothing.
     #[must_use]
     pub fn of(scenarios: &[Scenario], options: &Options) -> Self {
+        Self::at(scenarios, options, &|target| target.to_owned())
+    }
+
+    /// The same, with the peak of each place; `place_of` gives that of a target.
+    pub(super) fn at(
+        scenarios: &[Scenario],
+        options: &Options,
+        place_of: &dyn Fn(&str) -> String,
+    ) -> Self {
         let mut plan = Self::default();
         for scenario in scenarios.iter().filter(|scenario| scenario.waiting.is_none()) {
             let mut laid = Laid::default();
             for step in &scenario.steps {
-                plan.add(step, options, &mut laid);
+                plan.add(step, options, &mut laid, place_of);
             }
         }
         plan
     }
 
-    fn add(&mut self, step: &Step, options: &Options, laid: &mut Laid) {
+    fn add(
+        &mut self,
+        step: &Step,
+        options: &Options,
+        laid: &mut Laid,
+        place_of: &dyn Fn(&str) -> String,
+    ) {
         self.steps += 1;
         let times = applications(step, options);
         match step_seconds(step) {
@@ -80,7 +95,7 @@ impl Plan {
         }
         for _ in 0..times {
             self.lay_out(&step.loads, laid);
-            self.peak(laid);
+            self.peak(laid, place_of);
             // Files that a load removes are laid out again for its next repeat.
             laid.applied(&step.loads);
         }
@@ -92,10 +107,15 @@ impl Plan {
     }
 
     /// Notes the bytes that files hold now.
-    fn peak(&mut self, laid: &Laid) {
+    fn peak(&mut self, laid: &Laid, place_of: &dyn Fn(&str) -> String) {
         self.peak_bytes = self.peak_bytes.max(laid.bytes());
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for (target, bytes) in laid.by_target() {
-            let peak = self.peak_of.entry(target.to_owned()).or_default();
+            let sum = sums.entry(place_of(target)).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+        for (place, bytes) in sums {
+            let peak = self.peak_of.entry(place).or_default();
             *peak = bytes.max(*peak);
         }
     }

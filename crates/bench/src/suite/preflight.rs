@@ -64,44 +64,51 @@ fn claim_all(
     Ok(remarks)
 }
 
-/// The targets on one file system.
-#[derive(Default)]
-struct Shared {
-    targets: Vec<String>,
-    wanted: u64,
-    /// The least room that one of them tells.
+/// A target as its file system has it.
+struct On {
+    file_system: String,
     room: Option<u64>,
 }
 
-/// Checks that the files of all targets on one file system have room there together.
+/// Checks that the files of each target have room there, and those of all targets on one file
+/// system have it together. Targets of one file system may have different room: quotas.
 fn check_room(
     place: &mut dyn Place,
     scenarios: &[Scenario],
     options: &Options,
 ) -> Result<(), BenchError> {
-    let mut all: BTreeMap<String, Shared> = BTreeMap::new();
-    for (target, wanted) in Plan::of(scenarios, options).peak_of {
-        let room = place.room(&target)?;
-        let shared = all.entry(place.file_system(&target)?).or_default();
-        shared.wanted = shared.wanted.saturating_add(wanted);
-        shared.room = shared.room.into_iter().chain(room).min();
-        shared.targets.extend((!target.is_empty()).then_some(target));
+    let each = Plan::of(scenarios, options).peak_of;
+    let mut targets: BTreeMap<String, On> = BTreeMap::new();
+    for (target, wanted) in &each {
+        let on = On { file_system: place.file_system(target)?, room: place.room(target)? };
+        if let Some(room) = on.room.filter(|room| room < wanted) {
+            let named = if target.is_empty() { String::new() } else { format!(" {target}") };
+            return Err(no_room(*wanted, &format!("target{named}"), room));
+        }
+        targets.insert(target.clone(), on);
     }
-    let lacks = |shared: &&Shared| shared.room.is_some_and(|room| room < shared.wanted);
-    let Some(Shared { targets, wanted, room: Some(room) }) = all.values().find(lacks) else {
-        return Ok(());
-    };
-    let on = match targets.as_slice() {
-        [] => "the target has".to_owned(),
-        [one] => format!("the target {one} has"),
-        several => format!("the file system of the targets {} has", several.join(", ")),
-    };
-    Err(BenchError::Workload(format!(
-        "the files need {}, but {on} only {} free: reduce the data with --max-data or --scale, or \
-         make room",
-        Bytes(*wanted),
-        Bytes(*room)
-    )))
+    let file_system =
+        |target: &str| targets.get(target).map_or_else(String::new, |on| on.file_system.clone());
+    for (name, wanted) in Plan::at(scenarios, options, &file_system).peak_of {
+        let here: Vec<(&String, &On)> =
+            targets.iter().filter(|(_, on)| on.file_system == name).collect();
+        let room = here.iter().filter_map(|(_, on)| on.room).max();
+        if let Some(room) = room.filter(|room| *room < wanted) {
+            let names: Vec<&str> = here.iter().map(|(target, _)| target.as_str()).collect();
+            let who = format!("file system of the targets {}", names.join(", "));
+            return Err(no_room(wanted, &who, room));
+        }
+    }
+    Ok(())
+}
+
+fn no_room(wanted: u64, who: &str, room: u64) -> BenchError {
+    BenchError::Workload(format!(
+        "the files need {}, but the {who} has only {} free: reduce the data with --max-data or \
+         --scale, or make room",
+        Bytes(wanted),
+        Bytes(room)
+    ))
 }
 
 /// Checks the sizes of every load against the limits of its target.

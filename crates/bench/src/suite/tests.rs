@@ -130,6 +130,23 @@ fn a_share_is_taken_of_what_the_earlier_step_reached() {
 }
 
 #[test]
+fn nothing_builds_on_a_step_that_lost_its_connection() {
+    let mut scenario = scenario(&["max", "half"]);
+    scenario.steps[1].loads[0].rate = Rate::Share { of: "max".to_owned(), percent: 50.0 };
+    let lost = || Act::Give(Figures { lost: 1, ..Figures::new(800.0, 1.0) });
+    let mut call = Call::new(Scripted::new(vec![lost()]));
+    let (test, _) = call.test(&scenario);
+    assert!(test.steps[0].summary.is_some(), "its figures are shown");
+    assert!(test.steps[1].skipped.as_ref().unwrap().contains("has no result"));
+    scenario.steps.truncate(1);
+    scenario.steps[0].cache = Cache::Included;
+    let mut call = Call::new(Scripted::new(vec![lost()]));
+    let (test, _) = call.test(&scenario);
+    assert!(test.steps[0].skipped.as_ref().unwrap().contains("the pass over its data"));
+    assert_eq!(call.executor.applied.len(), 1, "caches are not full");
+}
+
+#[test]
 fn a_group_ends_where_its_latency_is_over_the_bound_and_others_go_on() {
     let mut scenario = scenario(&["a1", "a2", "a3", "b1"]);
     for step in &mut scenario.steps {
@@ -430,12 +447,17 @@ fn preflight_refuses_before_anything_is_laid_out_and_leaves_nothing() {
 #[test]
 fn targets_of_one_file_system_need_room_for_all_of_them() {
     let mut one = scenario(&["a"]);
+    let mut turns = scenario(&["a", "b", "c"]);
+    for (step, target) in turns.steps.iter_mut().zip(["x", "y", "z"]) {
+        step.loads[0].target = target.to_owned();
+    }
     let on = |target: &str| Workload { target: target.to_owned(), ..one.steps[0].loads[0].clone() };
     one.steps[0].loads = vec![on("x"), on("y"), on("z")];
     // Each of the three needs 1 MiB.
     let mut ground = Ground { room: Some(2 << 20), ..Ground::default() };
     preflight(&mut ground, std::slice::from_ref(&one), &Options::default()).unwrap();
     ground.one_file_system = true;
+    preflight(&mut ground, &[turns], &Options::default()).expect("one after the other");
     let refused = preflight(&mut ground, &[one], &Options::default()).unwrap_err().to_string();
     let told = "need 3 MiB, but the file system of the targets x, y, z has only 2 MiB free";
     assert!(refused.contains(told), "{refused}");

@@ -47,7 +47,7 @@ impl super::Top for PathTop {
 
     fn empty(&mut self, path: &[&str], except: &str) -> Result<(), BenchError> {
         let directory = self.at(path);
-        unless_absent(empty(&directory, except)).map_err(|source| failed(&directory, source))
+        empty(&directory, except).map_err(|source| failed(&directory, source))
     }
 
     fn remove(&mut self, path: &[&str]) -> Result<bool, BenchError> {
@@ -66,20 +66,27 @@ impl PathTop {
     }
 }
 
-/// Removes what is in it, but for `except`.
+/// Removes what is in it, but for `except`. Entries may vanish meanwhile, as the files that a client
+/// of NFS renames until they are closed.
 fn empty(directory: &Path, except: &str) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    for entry in entries {
         let entry = entry?;
-        if entry.file_name() == except {
-            continue;
-        }
-        if entry.file_type()?.is_dir() {
-            std::fs::remove_dir_all(entry.path())?;
-        } else {
-            std::fs::remove_file(entry.path())?;
+        if entry.file_name() != except {
+            unless_absent(remove(&entry))?;
         }
     }
     Ok(())
+}
+
+fn remove(entry: &std::fs::DirEntry) -> std::io::Result<()> {
+    if entry.file_type()?.is_dir() {
+        return std::fs::remove_dir_all(entry.path());
+    }
+    std::fs::remove_file(entry.path())
 }
 
 fn unless_absent(removed: std::io::Result<()>) -> std::io::Result<()> {
