@@ -16,9 +16,10 @@ WIDE_OUT ?= docs/performance
 CACHE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
 VDBENCH_OUT ?= target/vdbench-hosts
+PAIRS_OUT ?= docs/performance
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -100,6 +101,10 @@ published: ## the published parameter files and command lines, as they are, agai
 vdbench-hosts: ## the published Vdbench files, as they are, from 24 machines on six volumes (needs root; PUBLISHED=DIRECTORY; docs/performance)
 	cargo build --release --locked
 	WEIR=target/release/weir tests/campaigns/vdbench-hosts.sh $(abspath $(PUBLISHED)) $(VDBENCH_OUT)
+
+pairs: ## pairs of published figures on this machine: caches, nconnect, metadata cache (needs root; PAIRS=; 45 minutes; docs/performance)
+	cargo build --release --locked
+	WEIR=target/release/weir tests/campaigns/pairs.sh $(PAIRS_OUT)
 
 load-kinds: ## five made loads, and what weir volume why says of each (three minutes; needs jq; docs/performance)
 	cargo build --release --locked

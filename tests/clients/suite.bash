@@ -22,10 +22,10 @@ trap 'exit 143' INT TERM HUP
 # weir COMMAND...: the command line against that server; it prints only complaints.
 weir() { "$WEIR" --data "$data" "$@" >/dev/null; }
 
-# start_server ADDRESS:PORT: serves NFS there; returns when it answers.
+# start_server ADDRESS:PORT [OPTION...]: serves NFS there; returns when it answers.
 start_server() {
     local host=${1%:*} port=${1##*:}
-    "$WEIR" serve --data "$data" --nfs "$1" >>"$work/server.log" 2>&1 &
+    "$WEIR" serve --data "$data" --nfs "$@" >>"$work/server.log" 2>&1 &
     server=$!
     case $host in 0.0.0.0) host=127.0.0.1 ;; '[::]') host=::1 ;; esac
     host=${host#[} host=${host%]}

@@ -1,0 +1,39 @@
+#!/bin/bash
+# pairs.sh OUT
+#
+# Measures pairs of the catalogue (docs/bench-catalogue.md) on a Weir of this machine and writes one
+# page of them to OUT: caches excluded against included and nconnect=8 against 1 over NFS, and the
+# metadata cache on against off over SMB. PAIRS are more options for `weir bench run`. WEIR is the
+# program; needs root, to drop the kernel's caches. Takes about 45 minutes.
+set -eu
+# shellcheck source=../clients/suite.bash
+. "$(dirname "$(realpath -e "$0")")/../clients/suite.bash"
+out=$(realpath -m "$1")
+nfs=127.0.0.1:24049 smb=127.0.0.1:24445
+nfs_tests=(anf-linux-4k-random anf-linux-4k-random-uncached anf-nconnect-4k-random anf-nconnect-4k-random-writes)
+smb_test=azure-metadata-cache
+# Once a step runs for five seconds at its full rate, longer ones change the figures by less than the
+# repeats differ.
+options=(--scale auto --max-data 4GiB --warmup 2s --time 5s --repeats 5)
+
+bench() {
+    # shellcheck disable=SC2086
+    "$WEIR" --data "$data" bench run "${options[@]}" --label Weir ${PAIRS:-} "$@"
+}
+
+start_server "$nfs" --smb "$smb"
+WEIR_SMB_PASSWORD=$(head -c 15 /dev/urandom | base64)
+export WEIR_SMB_PASSWORD
+printf '%s\n' "$WEIR_SMB_PASSWORD" | weir user create bench --uid 5001
+weir pool create fast --level ultra --size 400TiB --overcommit
+weir volume create home --pool fast --quota 100TiB --protocols nfs,smb --owner bench --group 5001 --mode 0777
+weir share set home --network any --access rw
+
+mkdir -p "$out"
+bench "${nfs_tests[@]}" "nfs://$nfs/home" --server-pid "$server" --drop-caches --json "$work/nfs.json"
+for setting in off on; do
+    weir volume set home --metadata-cache "$setting"
+    bench "$smb_test" "smb://bench@$smb/home" --setting "metadata-cache=$setting" --json "$work/$setting.json"
+done
+"$WEIR" bench report "$work/nfs.json" "$work/off.json" "$work/on.json" --html "$out/pairs.html" >"$out/pairs.txt"
+cat "$out/pairs.txt"
