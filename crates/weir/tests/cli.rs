@@ -157,7 +157,7 @@ fn an_operator_has_levels_of_their_own_and_moves_volumes() {
     let set = server.done("level set elastic --rate 48MiB/s");
     assert!(set.contains("home    32 MiB/s      48 MiB/s"), "{set}");
     let list = server.done("level list");
-    assert!(list.contains("elastic   48 MiB/s   –                custom    1\n"), "{list}");
+    assert!(list.contains("elastic   48 MiB/s   –               custom    1\n"), "{list}");
     let (_, message) = server.refused("level set ultra --rate 1MiB/s");
     assert!(message.contains("built in"), "{message}");
     let (_, message) = server.refused("level delete elastic");
