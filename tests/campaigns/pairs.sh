@@ -3,7 +3,7 @@
 #
 # Measures pairs of the catalogue (docs/bench-catalogue.md) on a Weir of this machine and writes one
 # page of them to OUT: caches excluded against included and nconnect=8 against 1 over NFS, and the
-# metadata cache on against off over SMB. PAIRS are more options for `weir bench run`. WEIR is the
+# metadata cache on against off over SMB. PAIRS are other options for `weir bench run`. WEIR is the
 # program; needs root, to drop the kernel's caches. Takes about 45 minutes.
 set -eu
 # shellcheck source=../clients/suite.bash
@@ -12,13 +12,11 @@ out=$(realpath -m "$1")
 nfs=127.0.0.1:24049 smb=127.0.0.1:24445
 nfs_tests=(anf-linux-4k-random anf-linux-4k-random-uncached anf-nconnect-4k-random anf-nconnect-4k-random-writes)
 smb_test=azure-metadata-cache
-# Once a step runs for five seconds at its full rate, longer ones change the figures by less than the
-# repeats differ.
-options=(--scale auto --max-data 4GiB --warmup 2s --time 5s --repeats 5)
+options=${PAIRS:---scale auto --max-data 4GiB --warmup 2s --time 5s --repeats 5}
 
 bench() {
     # shellcheck disable=SC2086
-    "$WEIR" --data "$data" bench run "${options[@]}" --label Weir ${PAIRS:-} "$@"
+    "$WEIR" --data "$data" bench run $options --label Weir "$@"
 }
 
 start_server "$nfs" --smb "$smb"
@@ -35,5 +33,5 @@ for setting in off on; do
     weir volume set home --metadata-cache "$setting"
     bench "$smb_test" "smb://bench@$smb/home" --setting "metadata-cache=$setting" --json "$work/$setting.json"
 done
-"$WEIR" bench report "$work/nfs.json" "$work/off.json" "$work/on.json" --html "$out/pairs.html" >"$out/pairs.txt"
-cat "$out/pairs.txt"
+"$WEIR" bench report "$work/nfs.json" "$work/off.json" "$work/on.json" --html "$out/pairs.html"
+"$WEIR" bench report "$work/nfs.json" "$work/off.json" "$work/on.json"
