@@ -16,7 +16,7 @@ options=${PAIRS:---scale auto --max-data 4GiB --warmup 2s --time 5s --repeats 5}
 
 bench() {
     # shellcheck disable=SC2086
-    "$WEIR" --data "$data" bench run $options --label Weir "$@"
+    "$WEIR" --data "$data" bench run $options "$@"
 }
 
 start_server "$nfs" --smb "$smb"
@@ -28,10 +28,11 @@ weir volume create home --pool fast --quota 100TiB --protocols nfs,smb --owner b
 weir share set home --network any --access rw
 
 mkdir -p "$out"
-bench "${nfs_tests[@]}" "nfs://$nfs/home" --server-pid "$server" --drop-caches --json "$work/nfs.json"
+bench "${nfs_tests[@]}" "nfs://$nfs/home" --label "NFS" --server-pid "$server" --drop-caches --json "$work/nfs.json"
 for setting in off on; do
     weir volume set home --metadata-cache "$setting"
-    bench "$smb_test" "smb://bench@$smb/home" --setting "metadata-cache=$setting" --json "$work/$setting.json"
+    bench "$smb_test" "smb://bench@$smb/home" --setting "metadata-cache=$setting" \
+        --label "SMB, cache $setting" --server-pid "$server" --json "$work/$setting.json"
 done
 "$WEIR" bench report "$work/nfs.json" "$work/off.json" "$work/on.json" --html "$out/pairs.html"
 "$WEIR" bench report "$work/nfs.json" "$work/off.json" "$work/on.json"
