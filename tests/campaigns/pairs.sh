@@ -3,7 +3,8 @@
 #
 # Measures pairs of the catalogue (docs/bench-catalogue.md) on a Weir of this machine and writes one
 # page of them to OUT: caches excluded against included and nconnect=8 against 1 over NFS, and the
-# metadata cache on against off over SMB. PAIRS are other options for `weir bench run`. WEIR is the
+# metadata cache on against off over SMB and, for
+# orientation, over NFS. PAIRS are other options for `weir bench run`. WEIR is the
 # program; needs root, to drop the kernel's caches. Takes about 45 minutes.
 set -eu
 # shellcheck source=../clients/suite.bash
@@ -11,12 +12,11 @@ set -eu
 out=$(realpath -m "$1")
 nfs=127.0.0.1:24049 smb=127.0.0.1:24445
 nfs_tests=(anf-linux-4k-random anf-linux-4k-random-uncached anf-nconnect-4k-random anf-nconnect-4k-random-writes)
-smb_test=azure-metadata-cache
 options=${PAIRS:---scale auto --max-data 4GiB --warmup 2s --time 5s --repeats 5}
 
 bench() {
     # shellcheck disable=SC2086
-    "$WEIR" --data "$data" bench run $options "$@"
+    "$WEIR" --data "$data" bench run $options --server-pid "$server" "$@"
 }
 
 start_server "$nfs" --smb "$smb"
@@ -28,11 +28,17 @@ weir volume create home --pool fast --quota 100TiB --protocols nfs,smb --owner b
 weir share set home --network any --access rw
 
 mkdir -p "$out"
-bench "${nfs_tests[@]}" "nfs://$nfs/home" --label "NFS" --server-pid "$server" --drop-caches --json "$work/nfs.json"
+bench "${nfs_tests[@]}" "nfs://$nfs/home" --label NFS --drop-caches --json "$work/nfs.json"
+results=("$work/nfs.json")
 for setting in off on; do
     weir volume set home --metadata-cache "$setting"
-    bench "$smb_test" "smb://bench@$smb/home" --setting "metadata-cache=$setting" \
-        --label "SMB, cache $setting" --server-pid "$server" --json "$work/$setting.json"
+    for target in "smb://bench@$smb/home" "nfs://$nfs/home"; do
+        test=azure-metadata-cache name=SMB
+        [ "${target%%:*}" = smb ] || test=$test-nfs name=NFS
+        results+=("$work/$name-$setting.json")
+        bench "$test" "$target" --setting "metadata-cache=$setting" --label "$name, cache $setting" \
+            --json "$work/$name-$setting.json"
+    done
 done
-"$WEIR" bench report "$work/nfs.json" "$work/off.json" "$work/on.json" --html "$out/pairs.html"
-"$WEIR" bench report "$work/nfs.json" "$work/off.json" "$work/on.json"
+"$WEIR" bench report "${results[@]}" --html "$out/pairs.html"
+"$WEIR" bench report "${results[@]}"
