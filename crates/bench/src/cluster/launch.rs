@@ -6,6 +6,7 @@ use super::wire::Welcome;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,7 +14,6 @@ use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 use weir_load::error::BenchError;
-use weir_scenario::scenario::Host;
 
 /// Bytes kept of what a child complains about.
 const COMPLAINT: usize = 2000;
@@ -45,29 +45,39 @@ impl FromStr for Wanted {
 
     /// Parses `[NAME=]ssh:[USER@]HOST`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, place) = text.split_once('=').unwrap_or(("", text));
         let refused = || format!("{text:?} is not a worker: use [NAME=]ssh:[USER@]HOST");
-        let Some(host) = place.strip_prefix("ssh:") else {
+        let named = || text.split_once("=ssh:").map(|(name, host)| (Some(name), host));
+        let place = text.strip_prefix("ssh:").map(|host| (None, host)).or_else(named);
+        let Some((name, host)) = place else {
             return Err(format!("{}; workers cannot listen on a port any more", refused()));
         };
-        let (user, system) = match host.rsplit_once('@') {
-            Some((user, system)) => (Some(user), system),
-            None => (None, host),
-        };
-        if !Host::is_system(system) || !user.is_none_or(Host::is_user) {
+        if !is_destination(host) {
             return Err(format!(
-                "{}; a host has letters, digits and . _ - : [ ] %, a user letters, digits and . _ -, \
-                 and neither begins with a hyphen",
+                "{}; host and user may be all that ssh takes, without blanks and control \
+                 characters, and with no hyphen in front",
                 refused()
             ));
         }
         let plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
-        if !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
+        if name.is_some_and(|name| name.is_empty() || !name.chars().all(plain)) {
             return Err(refused());
         }
-        let name = if name.is_empty() { host } else { name }.to_owned();
+        let name = name.unwrap_or(host).to_owned();
         Ok(Self { name, place: WorkerPlace::Ssh(host.to_owned()) })
     }
+}
+
+/// Is `text` a destination that ssh may read: `[USER@]HOST`, where the last `@` ends the user? It is
+/// one argument of ssh, and no shell reads it, so that all characters of a user's own login are
+/// permitted: `me@REALM@host`, `DOMAIN\me@host`. The user of the command line wrote it; a login from
+/// a file has the rules of [`Host::is_system`](weir_scenario::scenario::Host::is_system).
+fn is_destination(text: &str) -> bool {
+    let is_word = |part: &str| !part.is_empty() && !part.starts_with('-');
+    let (user, host) =
+        text.rsplit_once('@').map_or((None, text), |(user, host)| (Some(user), host));
+    is_word(host)
+        && user.is_none_or(is_word)
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// The program that ssh starts on the other machine.
@@ -182,7 +192,11 @@ struct ProgramCopy {
 impl ProgramCopy {
     fn own() -> io::Result<Self> {
         // The program that runs is there even if its file was replaced meanwhile.
-        let file = File::open("/proc/self/exe")?;
+        Self::of(Path::new("/proc/self/exe"))
+    }
+
+    fn of(program: &Path) -> io::Result<Self> {
+        let file = File::open(program)?;
         let bytes = file.metadata()?.len();
         Ok(Self { file, bytes })
     }
@@ -266,8 +280,16 @@ enum News {
     Greeted(Box<Result<(Welcome, Halves), String>>),
 }
 
+/// How long nothing may go on during a greeting that has taken `spent` so far. The last parts of a
+/// program are under way in ssh (up to 2 MiB) and the kernel when all has been written: over a slow
+/// link they take longer than `time`, but less than the parts before them. Of a link that is dead
+/// ssh itself tells.
+fn pause_max(time: Duration, spent: Duration) -> Duration {
+    time.max(spent)
+}
+
 /// Sends the program, if there is one, and greets; gives up, and ends the connection, when nothing
-/// goes on for `time`.
+/// goes on for [`pause_max`].
 fn within(
     time: Duration,
     halves: Halves,
@@ -290,13 +312,15 @@ fn within(
     };
     let thread = Builder::new().name("bench-greet".to_owned()).spawn(greeting);
     thread.map_err(|error| error.to_string())?;
+    let begun = Instant::now();
     loop {
-        match news.recv_timeout(time) {
+        let most = pause_max(time, begun.elapsed());
+        match news.recv_timeout(most) {
             Ok(News::Moved) => {}
             Ok(News::Greeted(outcome)) => return *outcome,
             Err(_) => {
                 close();
-                return Err(format!("it did not answer the greeting within {} s", time.as_secs()));
+                return Err(format!("it did not answer the greeting within {} s", most.as_secs()));
             }
         }
     }
@@ -396,6 +420,7 @@ fn keep(mut error: ChildStderr, kept: &Slot<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn wanted(text: &str) -> (String, WorkerPlace) {
         let wanted: Wanted = text.parse().unwrap();
@@ -416,11 +441,28 @@ mod tests {
     }
 
     #[test]
-    fn no_place_has_characters_of_a_shell() {
-        for host in ["$(id)", "a;b", "h|x", "`id`", "a'b", "h$", "ä", "a@b@c", "@h", "-l@h", "$a@h"]
-        {
+    fn all_logins_that_ssh_takes_are_workers() {
+        for login in [
+            "me@REALM.EXAMPLE@host",
+            r"DOMAIN\me@host",
+            "me+x@host",
+            "alias_of.ssh-config",
+            "ssh://me@host:2222",
+            "zürich",
+            "a=b@host",
+        ] {
+            let ssh = WorkerPlace::Ssh(login.to_owned());
+            assert_eq!(wanted(&format!("ssh:{login}")), (login.to_owned(), ssh.clone()));
+            assert_eq!(wanted(&format!("w=ssh:{login}")), ("w".to_owned(), ssh));
+        }
+    }
+
+    #[test]
+    fn no_place_is_empty_or_an_option_or_several_words() {
+        for host in ["", "@h", "u@", "@", "-l", "-l@h", "u@-h", "a b", "a\tb", "a\nb", "a\u{7}@h"] {
             let error = format!("w=ssh:{host}").parse::<Wanted>().unwrap_err();
-            assert!(error.contains("ssh:[USER@]HOST; a host has letters"), "{error}");
+            assert!(error.contains("ssh:[USER@]HOST; host and user may be"), "{error}");
+            assert!(error.contains("no hyphen in front"), "{error}");
         }
     }
 
@@ -473,50 +515,78 @@ mod tests {
         assert!(error.contains("no such host"), "{error}");
     }
 
-    /// Sends a copy to `shell`, which runs the command in `$1` with `$TMPDIR` as its directory for
-    /// files; gives what came of it and the number of files left there.
-    fn copied(shell: &str, arguments: &str) -> (io::Result<()>, usize) {
+    /// A program of 256 KiB: more than a pipe holds, and little enough to arrive at once.
+    fn program(directory: &Path) -> PathBuf {
+        let path = directory.join("program");
+        let mut text = b"#!/bin/sh\necho \"$1\" >\"$2\"\nexit\n".to_vec();
+        text.extend((0..=250).cycle().take(256 << 10));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Sends a copy of `program` to `shell`, which runs the command in `$1` with `$TMPDIR` as its
+    /// directory for files; gives the outcome, once the shell has ended, and the number of files
+    /// left there.
+    fn copied(program: &Path, shell: &str, arguments: &str) -> (io::Result<()>, usize) {
         let directory = tempfile::tempdir().unwrap();
-        let copy = ProgramCopy::own().unwrap();
+        let copy = ProgramCopy::of(program).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", shell, "ssh", &copy.command(arguments)]);
         command.env("TMPDIR", directory.path());
         let (mut halves, child) = Offspring::start(command).unwrap();
         let sent = copy.send(&mut halves, || {});
         drop(halves);
-        child.end(CHILD_END);
+        child.child.with(Child::wait).unwrap();
         (sent, std::fs::read_dir(directory.path()).unwrap().count())
     }
 
     #[test]
     fn the_program_is_copied_as_it_is() {
         let directory = tempfile::tempdir().unwrap();
-        let (copy, chatter) = (directory.path().join("copy"), "echo welcome; ");
+        let (program, copy) = (program(directory.path()), directory.path().join("copy"));
         // In place of the worker, the copy is read.
         let shell = format!(
-            "{chatter} c=${{1%exec *}}; exec sh -c \"$c exec cat \\$f >{}\"",
+            "echo welcome; c=${{1%exec *}}; exec sh -c \"$c exec cat \\$f >{}\"",
             copy.display()
         );
-        let (sent, left) = copied(&shell, "");
+        let (sent, left) = copied(&program, &shell, "");
         sent.unwrap();
         assert_eq!(left, 0);
-        let (own, copied) = (std::fs::read("/proc/self/exe").unwrap(), std::fs::read(&copy));
+        let (own, copied) = (std::fs::read(program).unwrap(), std::fs::read(&copy));
         assert!(own == copied.unwrap(), "the copy differs");
     }
 
     #[test]
-    fn a_copy_that_fails_leaves_nothing_and_is_not_started() {
-        for (case, shell) in [
-            ("the disk is full", "ulimit -f 64; exec sh -c \"$1\""),
-            ("the link is lost", "head -c 100000 | exec sh -c \"$1\""),
+    fn the_copy_is_the_program_that_runs() {
+        use std::os::unix::fs::MetadataExt as _;
+        let (copy, own) = (ProgramCopy::own().unwrap(), std::env::current_exe().unwrap());
+        let (of_copy, own) = (copy.file.metadata().unwrap(), own.metadata().unwrap());
+        assert_eq!((of_copy.dev(), of_copy.ino()), (own.dev(), own.ino()));
+        assert_eq!(copy.bytes, own.len());
+    }
+
+    #[test]
+    fn a_copy_is_started_if_all_of_it_arrives_and_leaves_nothing_in_any_case() {
+        for (shell, starts) in [
+            ("exec sh -c \"$1\"", true),
+            // The disk is full.
+            ("ulimit -f 64; exec sh -c \"$1\"", false),
+            // The link is lost.
+            ("head -c 100000 | exec sh -c \"$1\"", false),
         ] {
-            let started = tempfile::tempdir().unwrap();
-            let mark = started.path().join("started");
-            // The test program would print its list of tests.
-            let (sent, left) = copied(shell, &format!("--list >{}", mark.display()));
-            assert!(sent.is_err(), "{case}");
-            assert_eq!((left, mark.exists()), (0, false), "{case}");
+            let directory = tempfile::tempdir().unwrap();
+            let mark = directory.path().join("started");
+            let arguments = format!("yes {}", mark.display());
+            let (sent, left) = copied(&program(directory.path()), shell, &arguments);
+            assert_eq!((sent.is_ok(), left, mark.exists()), (starts, 0, starts), "{shell}");
         }
+    }
+
+    #[test]
+    fn the_end_of_a_slow_copy_is_waited_for_as_long_as_it_took() {
+        let seconds = Duration::from_secs;
+        assert_eq!(pause_max(seconds(20), seconds(3)), seconds(20));
+        assert_eq!(pause_max(seconds(20), seconds(300)), seconds(300));
     }
 
     #[test]

@@ -12,7 +12,6 @@ use weir_catalog::limits::{RATE_MAX, SIZE_BYTES_MAX};
 use weir_catalog::{
     BytesPerSecond, CatalogError, Iops, Level, Limits, Minimums, Qos, Snapshot, Thing,
 };
-use weir_core::units::{Bytes, Rate};
 use weir_qos::sizing::{self, Bounds, Size, Unreachable, Wanted};
 
 /// Size of requests that nothing else is known of, in bytes: that of the capacity check.
@@ -51,9 +50,12 @@ pub(super) async fn sizing(
         return Ok(Json(Sizing { choices, request_bytes, concurrency: None, window: None }));
     }
     let iops = asked.iops.map(Iops);
-    let of_iops = asked.iops.unwrap_or(0).saturating_mul(request_bytes);
-    let rate = BytesPerSecond(asked.throughput_bytes_per_second.unwrap_or(of_iops));
-    let wanted = Wanted { rate, iops };
+    let moved = sizing::rate_of(iops.unwrap_or_default(), request_bytes);
+    let rate = asked.throughput_bytes_per_second.map_or(moved, BytesPerSecond);
+    let wanted = match (asked.throughput_bytes_per_second, iops) {
+        (None, Some(iops)) if !use_of.size_is_known => Wanted::Operations { iops, request_bytes },
+        _ => Wanted::Rate { rate, iops },
+    };
     let size = |(qos, level): (Qos, &Level)| {
         choice(qos, level, sizing::size_for(qos, level.contract, wanted, &bounds))
     };
@@ -165,22 +167,9 @@ fn choice(qos: Qos, level: &Level, size: Result<Size, Unreachable>) -> SizeChoic
             ..empty(qos, level, limits)
         },
         Err(unreachable) => SizeChoice {
-            unreachable: in_words(unreachable),
+            unreachable: unreachable.to_string(),
             ..empty(qos, level, Limits::of(BytesPerSecond::ZERO))
         },
-    }
-}
-
-fn in_words(unreachable: Unreachable) -> String {
-    match unreachable {
-        Unreachable::Ceiling(most) => {
-            format!("the volume ceiling of the level is {}", Rate(most.0))
-        }
-        Unreachable::Size(most) => {
-            format!("needs a volume or pool of more than {}, the largest size", Bytes(most))
-        }
-        Unreachable::Rate(most) => format!("the model has at most {} for a volume", Rate(most.0)),
-        Unreachable::Iops(most) => format!("the model has at most {} for a volume", most),
     }
 }
 
@@ -253,6 +242,8 @@ struct UseOf<'a> {
     asked: &'a SizingQuery,
     /// Size of each READ and WRITE, in bytes.
     request_bytes: u64,
+    /// Was the size asked for or measured?
+    size_is_known: bool,
     /// Latency of each, if it is known, in nanoseconds.
     latency_nanos: Option<u64>,
 }
@@ -265,6 +256,7 @@ impl<'a> UseOf<'a> {
         Self {
             asked,
             request_bytes: request_bytes.unwrap_or(REQUEST_BYTES),
+            size_is_known: request_bytes.is_some(),
             latency_nanos: asked.latency_nanos.or(measured_nanos),
         }
     }
