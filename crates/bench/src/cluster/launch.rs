@@ -67,10 +67,10 @@ impl FromStr for Wanted {
     }
 }
 
-/// Is `text` a destination that ssh may read: `[USER@]HOST`, where the last `@` ends the user? It is
-/// one argument of ssh, and no shell reads it, so that all characters of a user's own login are
-/// permitted: `me@REALM@host`, `DOMAIN\me@host`. The user of the command line wrote it; a login from
-/// a file has the rules of [`Host::is_system`](weir_scenario::scenario::Host::is_system).
+/// Is `text` a destination that ssh may read: `[USER@]HOST`, where the last `@` ends the user? It
+/// is one argument of ssh, and no shell reads it, so that all characters of a user's own login are
+/// permitted: `me@REALM@host`, `DOMAIN\me@host`. The user of the command line wrote it; a login
+/// from a file has the rules of [`Host::is_system`](weir_scenario::scenario::Host::is_system).
 fn is_destination(text: &str) -> bool {
     let is_word = |part: &str| !part.is_empty() && !part.starts_with('-');
     let (user, host) =

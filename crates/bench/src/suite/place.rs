@@ -73,7 +73,7 @@ pub struct TargetPlace {
     targets: Targets,
     /// The directories that it claimed, by the number in their marks.
     claimed: Vec<Location>,
-    /// Those of them that could not be cleared: they still have their marks.
+    /// The claimed directories that could not be cleared: they still have their marks.
     uncleared: BTreeSet<Location>,
 }
 

@@ -453,7 +453,7 @@ impl SuiteState {
         for open in &proof.open {
             note(&mut result.notes, format!("caches: {open}"));
         }
-        // What later steps build on comes from a run that was not interrupted.
+        // Later steps build on runs that were not interrupted.
         let is_whole = result.runs.iter().any(|run| !run.total.interrupted);
         let Some(summary) = result.summary.filter(|_| is_whole) else { return };
         self.reached.insert(step.name.clone(), summary.iops.median);

@@ -29,8 +29,8 @@ pub(crate) struct SizeArgs {
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     #[arg(required_unless_present_any = ["iops", "quota"], conflicts_with = "quota")]
     throughput: Option<u64>,
-    /// Wanted IOPS; without --throughput, the throughput is IOPS × --bs, or, without --bs, the least
-    /// of models that limit IOPS themselves
+    /// Wanted IOPS; without --throughput, the throughput is IOPS × --bs, or, without --bs, the
+    /// least of models that limit IOPS themselves
     #[arg(long, value_name = "COUNT", value_parser = values::iops, conflicts_with = "quota")]
     iops: Option<u64>,
     /// Ask for the throughput of this quota instead

@@ -66,8 +66,8 @@ impl PathTop {
     }
 }
 
-/// Removes what is in it, but for `except`. Entries may vanish meanwhile, as the files that a client
-/// of NFS renames until they are closed.
+/// Removes what is in it, but for `except`. Entries may vanish meanwhile, as the files that a
+/// client of NFS renames until they are closed.
 fn empty(directory: &Path, except: &str) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
