@@ -482,15 +482,6 @@ impl Workload {
         }
     }
 
-    /// Connections of a client that ever carry a request: no more than its jobs have requests in
-    /// flight.
-    #[must_use]
-    pub const fn connections_in_use(&self) -> u32 {
-        let clients = if self.clients == 0 { 1 } else { self.clients };
-        let in_flight = self.jobs.div_ceil(clients).saturating_mul(self.depth);
-        if in_flight < self.connections { in_flight } else { self.connections }
-    }
-
     /// Does it ever change data of its files?
     #[must_use]
     pub fn writes(&self) -> bool {

@@ -64,15 +64,14 @@ fn repeats(scaled: &[Step], original: &[Step]) -> BTreeMap<String, String> {
 }
 
 /// Do two steps apply the same loads, in the same state of caches? Their names, the order of their
-/// blocks by chance, connections that are never in use, and who lays out and removes the files do
-/// not matter.
+/// blocks by chance, and who lays out and removes the files do not matter. Connections do, however
+/// few requests are in flight: the engine sends them over all connections in turn.
 fn alike(one: &Step, other: &Step, same: &BTreeMap<String, String>) -> bool {
     let bare = |load: &Workload, layout: Layout| Workload {
         name: String::new(),
         seed: 0,
         keep: false,
         layout,
-        connections: load.connections_in_use(),
         rate: match &load.rate {
             Rate::Share { of, percent } => {
                 let of = same.get(of).unwrap_or(of).clone();

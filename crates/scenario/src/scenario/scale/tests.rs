@@ -110,15 +110,18 @@ fn an_axis_of_requests_in_flight_stays_true_and_repeats_are_left_out() {
         assert_eq!(axis.value, f64::from(load.jobs * load.depth), "{}", step.name);
         assert!(load.jobs * load.depth <= 64);
     }
-    // One job: depths of 1 to 64; 128 would be 64 once more. One request is on one connection,
-    // however many there are.
-    assert_eq!(scaled.steps.len(), 13);
+    // One job: depths of 1 to 64; 128 would be 64 once more.
+    assert_eq!(scaled.steps.len(), 14);
     assert!(scaled.changes.iter().any(|change| change.contains("left out")));
     let axes = |group: &str| -> Vec<f64> {
         let of = scaled.steps.iter().filter(|step| step.group == group);
         of.map(|step| step.axis.as_ref().unwrap().value).collect()
     };
-    assert_eq!(axes("nconnect=1")[1..], axes("nconnect=8"));
+    assert_eq!(axes("nconnect=1"), axes("nconnect=8"));
+    // A single request goes round all connections, so that their number stays a difference.
+    let single = scale(&original, &Scale { jobs: Some(1), depth: Some(1), ..Scale::default() });
+    let connections = |step: &Step| step.loads[0].connections;
+    assert_eq!(single.steps.iter().map(connections).collect::<Vec<_>>(), [1, 8]);
 }
 
 /// The measured properties of a step: its loads without names, seeds and the handling of files, and
@@ -202,19 +205,19 @@ fn steps_that_became_the_same_are_left_out_whatever_they_are_called() {
 }
 
 #[test]
-fn connections_that_are_never_in_use_make_no_other_step() {
-    let step = |connections: u32| Step {
-        name: format!("nconnect={connections}"),
-        loads: vec![Workload { connections, jobs: 2, depth: 4, ..Workload::default() }],
+fn connections_make_another_step_however_few_requests_are_in_flight() {
+    let step = |name: &str, connections: u32, depth: u32| Step {
+        name: name.to_owned(),
+        loads: vec![Workload { connections, jobs: 2, depth, ..Workload::default() }],
         ..Step::default()
     };
-    let original = written(vec![step(1), step(4), step(8)]);
+    let original = written(vec![step("1x8", 1, 8), step("8x8", 8, 8), step("8x16", 8, 16)]);
     let names = |depth| -> Vec<String> {
         let scaled = scale(&original, &Scale { depth: Some(depth), ..Scale::default() });
         scaled.steps.into_iter().map(|step| step.name).collect()
     };
-    assert_eq!(names(4), ["nconnect=1", "nconnect=4", "nconnect=8"], "8 requests in flight");
-    assert_eq!(names(1), ["nconnect=1", "nconnect=4"], "2 requests on 8 connections are on 2");
+    assert_eq!(names(8), ["1x8", "8x8"]);
+    assert_eq!(names(1), ["1x8", "8x8"], "two requests in flight go round eight connections");
 }
 
 #[test]
