@@ -10,7 +10,7 @@ use weir_core::units::parse_bytes;
 use weir_core::units::parse_time;
 use weir_load::workload::{VerifyScope, Workload};
 use weir_scenario::scenario::Scenario;
-use weir_scenario::scenario::scale::{Facts, Scale, scale, scale_changed};
+use weir_scenario::scenario::scale::{Facts, Scale, scale_changed};
 
 /// Minimum measured time that a bound on the total time leads to.
 const TIME_MIN_S: f64 = 1.0;
@@ -97,18 +97,17 @@ impl FitArgs {
     ) -> Result<Scenario, CliError> {
         let mut changed = scenario.clone();
         self.change(&mut changed)?;
-        let mut to = self.scale(&changed, facts);
+        let to = self.scale(&changed, facts);
         to.check().map_err(CliError::Usage)?;
-        let mut fitted = scale_changed(scenario, changed.clone(), &to);
-        if let Some(most) = self.max_time {
-            to.time_s = Some(shortened(&fitted, most.as_secs_f64(), options)?);
-            to.warmup_s = to.warmup_s.or(to.time_s).zip(to.time_s).map(|(warmup, time)| {
-                // A warm-up is no longer than what it prepares.
-                warmup.min(time)
-            });
-            fitted = scale_changed(scenario, changed, &to);
-        }
-        Ok(fitted)
+        let fitted = scale_changed(scenario, changed.clone(), &to);
+        let Some(most) = self.max_time else { return Ok(fitted) };
+        let in_time = |time_s: f64| {
+            let least = |own: Option<f64>| Some(own.map_or(time_s, |own_s| own_s.min(time_s)));
+            // A warm-up is no longer than the load that it prepares.
+            let (time_s, warmup_s) = (least(to.time_s), least(to.warmup_s));
+            scale_changed(scenario, changed.clone(), &Scale { time_s, warmup_s, ..to.clone() })
+        };
+        within(most.as_secs_f64(), fitted, in_time, options)
     }
 
     /// The facts that decide the size and that a dry run does not ask for, in a sentence.
@@ -210,26 +209,33 @@ fn refuse_varied_connections(scenario: &Scenario) -> Result<(), CliError> {
     )))
 }
 
-/// The measured time per step with which `scenario` takes at most `most_s`, found by bisection.
-fn shortened(scenario: &Scenario, most_s: f64, options: &Options) -> Result<f64, CliError> {
-    let takes = |time_s: f64| {
-        let to = Scale { time_s: Some(time_s), warmup_s: Some(time_s), ..Scale::default() };
-        Plan::of(&[scale(scenario, &to)], options).seconds
-    };
-    let least = takes(TIME_MIN_S);
+/// `fitted`, or, where it takes more than `most_s`, the scenario of `in_time` with the longest
+/// measured time per step that takes no more, found by bisection. Each candidate is a scenario that
+/// could be the result, so that the steps that are left out do not count.
+fn within(
+    most_s: f64,
+    fitted: Scenario,
+    in_time: impl Fn(f64) -> Scenario,
+    options: &Options,
+) -> Result<Scenario, CliError> {
+    let takes = |scenario: Scenario| Plan::of(&[scenario], options).seconds;
+    if takes(fitted.clone()) <= most_s {
+        return Ok(fitted);
+    }
+    let least = takes(in_time(TIME_MIN_S));
     if least > most_s {
         return Err(CliError::Usage(format!(
             "{} takes at least {least:.0} s, with {TIME_MIN_S} s for each step: raise --max-time, \
              or choose fewer --repeats",
-            scenario.name
+            fitted.name
         )));
     }
     let (mut low, mut high) = (TIME_MIN_S, 86_400.0);
     while high - low > 0.5 {
         let middle = f64::midpoint(low, high);
-        if takes(middle) <= most_s { low = middle } else { high = middle }
+        if takes(in_time(middle)) <= most_s { low = middle } else { high = middle }
     }
-    Ok(low.floor().max(TIME_MIN_S))
+    Ok(in_time(low.floor().max(TIME_MIN_S)))
 }
 
 #[cfg(test)]
@@ -259,6 +265,45 @@ mod tests {
         let short = FitArgs { max_time: Some(Duration::from_secs(3)), ..FitArgs::default() };
         let refused = short.fit(&one, Facts::default(), &Options::default()).unwrap_err();
         assert!(refused.to_string().contains("raise --max-time"), "{refused}");
+    }
+
+    #[test]
+    fn a_bound_on_the_whole_counts_the_steps_that_are_applied() {
+        let mut near_and_far = scenario(&["near", "far"]);
+        let lengths = [(600.0, 0), (900.0, 500)];
+        for (step, (seconds, delay)) in near_and_far.steps.iter_mut().zip(lengths) {
+            let load = &mut step.loads[0];
+            (load.length, load.warmup_s) = (Length::Seconds(seconds), 0.0);
+            load.client_delays_us = vec![delay];
+        }
+        let bound = |seconds, client_delay: &[u64]| FitArgs {
+            max_time: Some(Duration::from_secs(seconds)),
+            client_delay: client_delay.to_vec(),
+            ..FitArgs::default()
+        };
+        let of = |args: &FitArgs| {
+            let fitted = fit(args, &near_and_far);
+            let seconds = Plan::of(std::slice::from_ref(&fitted), &Options::default()).seconds;
+            (fitted.steps.len(), seconds)
+        };
+        // Steps that differ in nothing but their lengths are one step below 600 s.
+        let ((steps, one), (both, two)) = (of(&bound(300, &[200])), of(&bound(300, &[])));
+        assert_eq!((steps, both), (1, 2));
+        for seconds in [one, two] {
+            assert!(seconds <= 300.0 && seconds > 290.0, "{one} {two}");
+        }
+    }
+
+    #[test]
+    fn a_bound_on_the_whole_lengthens_no_step() {
+        let one = scenario(&["a", "b"]);
+        let short = FitArgs { time: Some(Duration::from_secs(3)), ..FitArgs::default() };
+        let roomy = FitArgs { max_time: Some(Duration::from_secs(3600)), ..short.clone() };
+        assert_eq!(fit(&roomy, &one), fit(&short, &one));
+        let tight = FitArgs { max_time: Some(Duration::from_secs(9)), ..roomy };
+        // Twice 2 s after 2 s of warm-up.
+        let fitted = fit(&tight, &one);
+        assert!(fitted.steps.iter().all(|step| step.loads[0].length == Length::Seconds(2.0)));
     }
 
     #[test]
