@@ -23,8 +23,8 @@ const SECONDS_MIN: f64 = 5.0;
 const SECOND: f64 = 1e9;
 
 /// The uses of a volume at the last marks, oldest first. The newest has all open connections; an
-/// older one, those with operations before the next mark, since the next one has the others with
-/// the same counts.
+/// older one, those with operations before the next mark, with zero counts where they were opened
+/// after it: the next one has the others with the same counts.
 #[derive(Debug, Default)]
 pub(super) struct Marks(VecDeque<VolumeUses>);
 
@@ -45,10 +45,7 @@ impl Marks {
         }
         let Some(uses) = uses() else { return };
         if let Some(last) = self.0.back_mut() {
-            let counts: HashMap<_, _> =
-                uses.connections.iter().map(|one| (one.connection, one)).collect();
-            last.connections.retain(|one| counts.get(&one.connection) != Some(&one));
-            last.connections.shrink_to_fit();
+            last.connections = changed(&last.connections, &uses.connections);
         }
         self.0.push_back(uses);
         if self.0.len() > MARKS {
@@ -62,12 +59,23 @@ impl Marks {
         self.0.iter().map(|uses| uses.connections.len()).collect()
     }
 
-    /// The counts of each connection at the oldest mark, as far as it was open before the newest.
+    /// The counts of each connection at the oldest mark: zero if it was opened between two marks.
     fn connections(&self) -> HashMap<u64, &VolumeConnection> {
         // An older mark comes later, and replaces a newer one.
         let marks = self.0.iter().rev();
         marks.flat_map(|uses| &uses.connections).map(|one| (one.connection, one)).collect()
     }
+}
+
+/// The counts `before` of the connections whose counts are others `now`. A connection that was not
+/// there before had none.
+fn changed(before: &[VolumeConnection], now: &[VolumeConnection]) -> Vec<VolumeConnection> {
+    let before: HashMap<_, _> = before.iter().map(|one| (one.connection, *one)).collect();
+    let old = |one: &VolumeConnection| {
+        let none = VolumeConnection { operations: 0, bytes: 0, ..*one };
+        Some(before.get(&one.connection).copied().unwrap_or(none)).filter(|old| old != one)
+    };
+    now.iter().filter_map(old).collect()
 }
 
 impl Watched {

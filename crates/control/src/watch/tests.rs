@@ -457,6 +457,60 @@ fn marks_keep_connections_without_operations_once() {
     assert_eq!(load.connections_total, 2, "and none if it has none: {load:?}");
 }
 
+/// Seconds in which `home` gets these operations on connections of these numbers.
+fn metadata_on(world: &mut World, seconds: u64, of: &[(u64, u64)]) {
+    for _ in 0..seconds {
+        let id = world.home().id.0;
+        {
+            let mut uses = lock(&world.plane.1);
+            let uses = uses.entry(id).or_default();
+            uses.at = Mono(uses.at.0 + SECOND);
+            if uses.operations.is_empty() {
+                uses.operations.push(OperationCount {
+                    protocol: "nfs3",
+                    operation: "GETATTR",
+                    class: OpClass::Metadata,
+                    answered: 0,
+                    failed: 0,
+                });
+            }
+            for (number, count) in of {
+                uses.operations[0].answered += count;
+                if !uses.connections.iter().any(|one| one.connection == *number) {
+                    uses.connections.push(connection(*number));
+                }
+                let mut known = uses.connections.iter_mut();
+                let known = known.find(|one| one.connection == *number).unwrap();
+                known.operations += count;
+            }
+        }
+        world.pass(1, 0);
+    }
+}
+
+#[test]
+fn connections_opened_between_marks_have_all_their_operations() {
+    // The layout on connection 0 makes the volume active; the load comes on connection 2, which is
+    // another client's. Connection 1 is idle, and has some operations at the very end.
+    let mut world = World::new();
+    metadata_on(&mut world, 1, &[(0, 100), (1, 700)]);
+    for seconds in 1..40 {
+        metadata_on(&mut world, 1, &[(2, 1000)]);
+        let load = world.watch.load(&world.plane, world.home());
+        if load.seconds < 5.0 {
+            continue;
+        }
+        let rates: Vec<_> = load.clients.iter().map(|one| one.operations_per_second).collect();
+        assert_eq!(rates, [1000.0], "after {seconds} s: {load:?}");
+        assert_eq!((load.operations_per_second, load.busiest_connection_share), (1000.0, 1.0));
+        assert_eq!(load.kinds.len(), 2, "after {seconds} s: {:?}", load.kinds);
+    }
+    metadata_on(&mut world, 1, &[(1, 300), (2, 1000)]);
+    let load = world.watch.load(&world.plane, world.home());
+    let idle = load.clients.iter().find(|one| one.address == "10.0.0.1").unwrap();
+    assert_eq!((load.connections_total, idle.operations_per_second), (2, 300.0 / load.seconds));
+}
+
 #[test]
 fn the_first_moments_of_a_load_have_no_rates_and_no_kinds() {
     let mut world = World::new();
