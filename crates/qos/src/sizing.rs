@@ -9,6 +9,7 @@ use crate::burst;
 use crate::contract::{Bought, Demand, Floors, Level, Model, Pool, Qos};
 use crate::limits::Limits;
 use crate::rate::{BytesPerSecond, Iops};
+use weir_core::units::{Bytes, Rate};
 
 const SECOND: u128 = 1_000_000_000;
 
@@ -55,17 +56,22 @@ pub struct Size {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
     /// The volume ceiling of the service level.
-    #[error("the level limits each volume to {0}, whatever its quota")]
+    #[error("the volume ceiling of the level is {}", shown(.0))]
     Ceiling(BytesPerSecond),
     /// The highest rate of the model.
-    #[error("the model has at most {0} for a volume")]
+    #[error("the model has at most {} for a volume", shown(.0))]
     Rate(BytesPerSecond),
     /// The most operations of the model.
     #[error("the model has at most {0} for a volume")]
     Iops(Iops),
     /// The largest size of a volume or pool, in bytes.
-    #[error("a volume or pool of more than {0} bytes would be needed, the largest size")]
+    #[error("needs a volume or pool of more than {}, the largest size", Bytes(*.0))]
     Size(u64),
+}
+
+/// A rate in its largest unit.
+const fn shown(rate: &BytesPerSecond) -> Rate {
+    Rate(rate.0)
 }
 
 /// The least that has to be provisioned in a pool of this model and level.
@@ -312,6 +318,22 @@ mod tests {
             assert_eq!(limits_of(qos, level, 100 * TIB, 100 * TIB).rate, mib(1000));
         }
         assert!(size_for(Qos::Custom, level, wanted(1001), &BOUNDS).is_ok());
+    }
+
+    #[test]
+    fn refusals_name_the_most_there_is_with_its_unit() {
+        let said = [
+            (Unreachable::Ceiling(mib(1000)), "the volume ceiling of the level is 1000 MiB/s"),
+            (Unreachable::Rate(mib(5120)), "the model has at most 5 GiB/s for a volume"),
+            (Unreachable::Iops(Iops(7)), "the model has at most 7 IOPS for a volume"),
+            (
+                Unreachable::Size(1 << 60),
+                "needs a volume or pool of more than 1 EiB, the largest size",
+            ),
+        ];
+        for (unreachable, words) in said {
+            assert_eq!(unreachable.to_string(), words);
+        }
     }
 
     #[test]

@@ -12,7 +12,6 @@ use weir_catalog::limits::{RATE_MAX, SIZE_BYTES_MAX};
 use weir_catalog::{
     BytesPerSecond, CatalogError, Iops, Level, Limits, Minimums, Qos, Snapshot, Thing,
 };
-use weir_core::units::{Bytes, Rate};
 use weir_qos::sizing::{self, Bounds, Size, Unreachable, Wanted};
 
 /// Size of requests that nothing else is known of, in bytes: that of the capacity check.
@@ -165,22 +164,9 @@ fn choice(qos: Qos, level: &Level, size: Result<Size, Unreachable>) -> SizeChoic
             ..empty(qos, level, limits)
         },
         Err(unreachable) => SizeChoice {
-            unreachable: in_words(unreachable),
+            unreachable: unreachable.to_string(),
             ..empty(qos, level, Limits::of(BytesPerSecond::ZERO))
         },
-    }
-}
-
-fn in_words(unreachable: Unreachable) -> String {
-    match unreachable {
-        Unreachable::Ceiling(most) => {
-            format!("the volume ceiling of the level is {}", Rate(most.0))
-        }
-        Unreachable::Size(most) => {
-            format!("needs a volume or pool of more than {}, the largest size", Bytes(most))
-        }
-        Unreachable::Rate(most) => format!("the model has at most {} for a volume", Rate(most.0)),
-        Unreachable::Iops(most) => format!("the model has at most {} for a volume", most),
     }
 }
 
@@ -219,7 +205,9 @@ fn measured(
     snapshot: &Snapshot,
     asked: &SizingQuery,
 ) -> Result<Option<Mean>, Failure> {
-    let Some(name) = &asked.volume else { return Ok(None) };
+    let Some(name) = &asked.volume else {
+        return Ok(None);
+    };
     let missing = || CatalogError::NoSuch { thing: Thing::Volume, name: name.clone() };
     let volume = snapshot.volume_named(name).ok_or_else(missing)?;
     let plane = &*state.0.plane;
