@@ -12,7 +12,8 @@ pub struct SizingQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
     /// Wanted IOPS. Without a throughput, the wanted throughput is that of so many requests of
-    /// `request_bytes`.
+    /// `request_bytes`; if these are neither given nor measured, models that limit IOPS themselves
+    /// have the least throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
     /// A quota, to ask for the throughput of this size.

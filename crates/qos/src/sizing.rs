@@ -14,12 +14,44 @@ use weir_core::units::{Bytes, Rate};
 const SECOND: u128 = 1_000_000_000;
 
 /// The limits that a volume is to have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Reads and writes together.
-    pub rate: BytesPerSecond,
-    /// Operations a second, if they matter. Models without a limit of them always have enough.
-    pub iops: Option<Iops>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A throughput.
+    Rate {
+        /// Reads and writes together.
+        rate: BytesPerSecond,
+        /// Operations a second, if they matter. Models without a limit of them always have enough.
+        iops: Option<Iops>,
+    },
+    /// Operations alone. Models that limit them have these and the least throughput of the model;
+    /// the others need the throughput that these operations move.
+    Operations {
+        /// Operations a second.
+        iops: Iops,
+        /// Size of each READ and WRITE, in bytes.
+        request_bytes: u64,
+    },
+}
+
+impl Wanted {
+    /// The throughput and the operations that the model must have for it.
+    fn of(self, qos: Qos, bounds: &Bounds) -> (BytesPerSecond, Option<Iops>) {
+        match self {
+            Self::Rate { rate, iops } => (rate, iops),
+            Self::Operations { iops, request_bytes } => {
+                let rate = match qos {
+                    Qos::Auto | Qos::Manual | Qos::Shared | Qos::Flexible => {
+                        rate_of(iops, request_bytes)
+                    }
+                    Qos::Custom => bounds.custom.rate,
+                    // The least volume has more.
+                    Qos::ProvisionedV1 => BytesPerSecond::ZERO,
+                    Qos::ProvisionedV2 => *burst::V2_RATE.start(),
+                };
+                (rate, Some(iops))
+            }
+        }
+    }
 }
 
 /// The sizes and rates that can be provisioned.
@@ -84,7 +116,7 @@ pub fn size_for(
     wanted: Wanted,
     bounds: &Bounds,
 ) -> Result<Size, Unreachable> {
-    let Wanted { rate, iops } = wanted;
+    let (rate, iops) = wanted.of(qos, bounds);
     if rate > bounds.rate_max {
         return Err(Unreachable::Rate(bounds.rate_max));
     }
@@ -115,8 +147,8 @@ pub fn size_for(
             let bought = Bought { rate: Some(bought), iops: None };
             Size { pool_bytes, bought, assigned, ..plain }
         }
-        Qos::Custom => custom(wanted, bounds.custom, plain)?,
-        Qos::ProvisionedV1 => provisioned_v1(wanted, bounds.bytes_max, plain)?,
+        Qos::Custom => custom((rate, iops), bounds.custom, plain)?,
+        Qos::ProvisionedV1 => provisioned_v1((rate, iops), bounds.bytes_max, plain)?,
         Qos::ProvisionedV2 => {
             most(rate, *burst::V2_RATE.end(), iops, *burst::V2_IOPS.end())?;
             let rate = rate.max(*burst::V2_RATE.start());
@@ -148,24 +180,31 @@ impl Size {
     }
 }
 
-fn custom(wanted: Wanted, floors: Floors, plain: Size) -> Result<Size, Unreachable> {
-    most(wanted.rate, Model::CUSTOM_RATE_MAX, wanted.iops, Model::CUSTOM_IOPS_MAX)?;
-    let iops = wanted.iops.unwrap_or_else(|| Model::iops_with(wanted.rate));
-    let bought =
-        Bought { rate: Some(wanted.rate.max(floors.rate)), iops: Some(iops.max(floors.iops)) };
-    let assigned = Bought { rate: Some(wanted.rate), iops: Some(iops) };
-    let limits = Limits { iops: Some(iops), ..Limits::of(wanted.rate) };
+fn custom(
+    (rate, iops): (BytesPerSecond, Option<Iops>),
+    floors: Floors,
+    plain: Size,
+) -> Result<Size, Unreachable> {
+    most(rate, Model::CUSTOM_RATE_MAX, iops, Model::CUSTOM_IOPS_MAX)?;
+    let iops = iops.unwrap_or_else(|| Model::iops_with(rate));
+    let bought = Bought { rate: Some(rate.max(floors.rate)), iops: Some(iops.max(floors.iops)) };
+    let assigned = Bought { rate: Some(rate), iops: Some(iops) };
+    let limits = Limits { iops: Some(iops), ..Limits::of(rate) };
     Ok(Size { bought, assigned, limits, ..plain })
 }
 
 /// The base and not the burst is what a volume has for good, so it must be enough.
-fn provisioned_v1(wanted: Wanted, bytes_max: u64, plain: Size) -> Result<Size, Unreachable> {
+fn provisioned_v1(
+    (rate, iops): (BytesPerSecond, Option<Iops>),
+    bytes_max: u64,
+    plain: Size,
+) -> Result<Size, Unreachable> {
     let largest = burst::v1(bytes_max).rate;
-    most(wanted.rate, largest, wanted.iops, burst::IOPS_MAX)?;
+    most(rate, largest, iops, burst::IOPS_MAX)?;
     let is_enough = |bytes: u64| {
         let limits = burst::v1(bytes);
         let base = limits.burst.map(|burst| burst.base);
-        limits.rate >= wanted.rate && base >= wanted.iops
+        limits.rate >= rate && base >= iops
     };
     // Both grow with the size.
     let (mut low, mut high) = (1, bytes_max);
@@ -208,6 +247,12 @@ pub fn limits_of(qos: Qos, level: Level, quota_bytes: u64, pool_bytes: u64) -> L
     };
     let model = Model::new(qos, level, Bought { rate, iops });
     Pool { size_bytes: pool_bytes, model }.limits(Demand { quota_bytes, rate, iops })
+}
+
+/// The rate that `iops` requests of `request_bytes` each move.
+#[must_use]
+pub const fn rate_of(iops: Iops, request_bytes: u64) -> BytesPerSecond {
+    BytesPerSecond(iops.0.saturating_mul(request_bytes))
 }
 
 /// Operations a second that move `rate` in requests of `request_bytes` each.
@@ -263,7 +308,7 @@ mod tests {
     }
 
     fn size(qos: Qos, rate: u64, iops: Option<u64>) -> Result<Size, Unreachable> {
-        let wanted = Wanted { rate: mib(rate), iops: iops.map(Iops) };
+        let wanted = Wanted::Rate { rate: mib(rate), iops: iops.map(Iops) };
         size_for(qos, Level::PREMIUM, wanted, &BOUNDS)
     }
 
@@ -298,6 +343,30 @@ mod tests {
     }
 
     #[test]
+    fn operations_alone_need_a_throughput_only_where_they_follow_from_it() {
+        let size = |qos, iops| {
+            let wanted = Wanted::Operations { iops: Iops(iops), request_bytes: 64 << 10 };
+            size_for(qos, Level::PREMIUM, wanted, &BOUNDS)
+        };
+        let custom = size(Qos::Custom, 100_000).unwrap();
+        let both = Bought { rate: Some(mib(64)), iops: Some(Iops(100_000)) };
+        assert_eq!((custom.bought, custom.assigned), (both, both));
+        assert_eq!((custom.limits.rate, custom.limits.iops), (mib(64), Some(Iops(100_000))));
+        let v2 = size(Qos::ProvisionedV2, 100_000).unwrap();
+        assert_eq!(v2.assigned, Bought { rate: Some(mib(100)), ..both });
+        let v1 = size(Qos::ProvisionedV1, 4024).unwrap();
+        assert_eq!(v1.quota_bytes, Some(1024 * GIB), "for the operations");
+        for (qos, most) in [(Qos::Custom, 160_000), (Qos::ProvisionedV1, 102_400)] {
+            assert_eq!(size(qos, most + 1), Err(Unreachable::Iops(Iops(most))));
+        }
+        // 6,250 MiB/s at 64 MiB/s for each TiB.
+        let auto = size(Qos::Auto, 100_000).unwrap();
+        assert_eq!(auto.quota_bytes, Some(100_000 * GIB));
+        let flexible = size(Qos::Flexible, 100_000).unwrap();
+        assert_eq!(flexible.bought.rate, Some(mib(6250)));
+    }
+
+    #[test]
     fn provisioned_v1_has_the_rate_and_the_base_operations() {
         // 1,024 GiB: 203 MiB/s, as 41 + 62 are reached at the same byte.
         let found = size(Qos::ProvisionedV1, 203, None).unwrap();
@@ -310,7 +379,7 @@ mod tests {
     #[test]
     fn a_ceiling_of_the_level_is_never_exceeded_by_more_quota() {
         let level = Level::PREMIUM.with_volume_ceiling(Some(mib(1000)));
-        let wanted = |rate| Wanted { rate: mib(rate), iops: None };
+        let wanted = |rate| Wanted::Rate { rate: mib(rate), iops: None };
         for qos in [Qos::Auto, Qos::Manual, Qos::Shared] {
             assert!(size_for(qos, level, wanted(1000), &BOUNDS).is_ok());
             let refused = size_for(qos, level, wanted(1001), &BOUNDS);
@@ -340,7 +409,7 @@ mod tests {
     fn sizes_are_within_what_can_be_provisioned() {
         let bounds = Bounds { volume_bytes_min: 50 * GIB, pool_bytes_min: TIB, ..BOUNDS };
         let size = |qos, rate| {
-            let wanted = Wanted { rate, iops: None };
+            let wanted = Wanted::Rate { rate, iops: None };
             size_for(qos, Level::STANDARD, wanted, &bounds)
         };
         // The limits are those of the least sizes, and not those that were wanted.

@@ -50,9 +50,12 @@ pub(super) async fn sizing(
         return Ok(Json(Sizing { choices, request_bytes, concurrency: None, window: None }));
     }
     let iops = asked.iops.map(Iops);
-    let of_iops = asked.iops.unwrap_or(0).saturating_mul(request_bytes);
-    let rate = BytesPerSecond(asked.throughput_bytes_per_second.unwrap_or(of_iops));
-    let wanted = Wanted { rate, iops };
+    let moved = sizing::rate_of(iops.unwrap_or_default(), request_bytes);
+    let rate = asked.throughput_bytes_per_second.map_or(moved, BytesPerSecond);
+    let wanted = match (asked.throughput_bytes_per_second, iops) {
+        (None, Some(iops)) if !use_of.size_is_known => Wanted::Operations { iops, request_bytes },
+        _ => Wanted::Rate { rate, iops },
+    };
     let size = |(qos, level): (Qos, &Level)| {
         choice(qos, level, sizing::size_for(qos, level.contract, wanted, &bounds))
     };
@@ -205,9 +208,7 @@ fn measured(
     snapshot: &Snapshot,
     asked: &SizingQuery,
 ) -> Result<Option<Mean>, Failure> {
-    let Some(name) = &asked.volume else {
-        return Ok(None);
-    };
+    let Some(name) = &asked.volume else { return Ok(None) };
     let missing = || CatalogError::NoSuch { thing: Thing::Volume, name: name.clone() };
     let volume = snapshot.volume_named(name).ok_or_else(missing)?;
     let plane = &*state.0.plane;
@@ -241,6 +242,8 @@ struct UseOf<'a> {
     asked: &'a SizingQuery,
     /// Size of each READ and WRITE, in bytes.
     request_bytes: u64,
+    /// Was the size asked for or measured?
+    size_is_known: bool,
     /// Latency of each, if it is known, in nanoseconds.
     latency_nanos: Option<u64>,
 }
@@ -253,6 +256,7 @@ impl<'a> UseOf<'a> {
         Self {
             asked,
             request_bytes: request_bytes.unwrap_or(REQUEST_BYTES),
+            size_is_known: request_bytes.is_some(),
             latency_nanos: asked.latency_nanos.or(measured_nanos),
         }
     }

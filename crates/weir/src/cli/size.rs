@@ -29,7 +29,8 @@ pub(crate) struct SizeArgs {
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     #[arg(required_unless_present_any = ["iops", "quota"], conflicts_with = "quota")]
     throughput: Option<u64>,
-    /// Wanted IOPS; without --throughput, the throughput is IOPS × --bs
+    /// Wanted IOPS; without --throughput, the throughput is IOPS × --bs, or, without --bs, the
+    /// least of models that limit IOPS themselves
     #[arg(long, value_name = "COUNT", value_parser = values::iops, conflicts_with = "quota")]
     iops: Option<u64>,
     /// Ask for the throughput of this quota instead
@@ -84,15 +85,25 @@ pub(crate) async fn run(global: &Global, args: &SizeArgs) -> Result<()> {
     }
     show(&sizing)?;
     match (args.throughput, args.iops) {
-        (None, Some(iops)) => print::lines([String::new(), moved(iops, sizing.request_bytes)]),
+        (None, Some(iops)) => {
+            let is_known = args.bs.is_some() || args.measured_on.is_some();
+            print::lines([String::new(), moved(iops, sizing.request_bytes, is_known)])
+        }
         _ => Ok(()),
     }
 }
 
-/// The throughput that follows from operations, since none was wanted.
-fn moved(iops: u64, request_bytes: u64) -> String {
+/// The throughput that follows from operations, since none was wanted. A size of requests that is
+/// not known is for the models without a limit on IOPS alone.
+fn moved(iops: u64, request_bytes: u64, is_known: bool) -> String {
     let rate = Rate(iops.saturating_mul(request_bytes));
-    format!("{iops} IOPS of {} need a throughput of {rate}.", Bytes(request_bytes))
+    let need = format!("{iops} IOPS of {} need a throughput of {rate}", Bytes(request_bytes));
+    if is_known {
+        return need + ".";
+    }
+    format!(
+        "Models without a limit on IOPS have the throughput for them: {need}. Give the size with --bs."
+    )
 }
 
 fn show(Sizing { choices, concurrency, window, .. }: &Sizing) -> Result<()> {
@@ -267,6 +278,10 @@ mod tests {
 
     #[test]
     fn operations_alone_say_which_throughput_they_need() {
-        assert_eq!(moved(16_000, 4096), "16000 IOPS of 4 KiB need a throughput of 62.5 MiB/s.");
+        let known = moved(16_000, 4096, true);
+        assert_eq!(known, "16000 IOPS of 4 KiB need a throughput of 62.5 MiB/s.");
+        let unknown = moved(16_000, 65_536, false);
+        assert!(unknown.contains("without a limit on IOPS") && unknown.contains("1000 MiB/s"));
+        assert!(unknown.contains("--bs"), "{unknown}");
     }
 }

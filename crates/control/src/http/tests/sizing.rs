@@ -99,6 +99,23 @@ async fn operations_alone_are_sized_by_the_throughput_that_they_need() {
 }
 
 #[tokio::test]
+async fn operations_of_no_given_size_are_reached_by_the_models_that_have_them() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let query = SizingQuery { iops: Some(100_000), ..SizingQuery::default() };
+    let sizing = running.client.sizing(&query).await.unwrap();
+    let custom = found(&sizing.choices, Qos::Custom, "");
+    assert_eq!((custom.unreachable.as_str(), custom.volume_iops), ("", Some(100_000)));
+    assert_eq!(custom.volume_throughput_bytes_per_second, Some(64 << 20));
+    let premium = found(&sizing.choices, Qos::Auto, "premium");
+    assert_eq!(premium.limit_bytes_per_second, 100_000 << 16);
+    let sized = SizingQuery { request_bytes: Some(64 << 10), ..query };
+    let sizing = running.client.sizing(&sized).await.unwrap();
+    let custom = found(&sizing.choices, Qos::Custom, "");
+    assert_eq!(custom.unreachable, "the model has at most 5 GiB/s for a volume");
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn sizes_beyond_the_largest_are_not_reached() {
     let running = Running::with_volume(Qos::Auto).await;
     let sizing = |rate| {
