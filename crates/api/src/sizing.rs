@@ -53,7 +53,8 @@ pub struct SizingQuery {
 pub struct Sizing {
     /// The models and levels, in their order.
     pub choices: Vec<SizeChoice>,
-    /// Size of each READ and WRITE.
+    /// Size of each READ and WRITE; 0 in answers of servers that do not tell it.
+    #[serde(default)]
     pub request_bytes: u64,
     /// The requests in flight for the wanted rate, if a latency is known. For a quota, the choices
     /// have their own.
@@ -161,4 +162,18 @@ pub struct TcpWindow {
     /// Largest send buffer: the third number of `net.ipv4.tcp_wmem`. Limits READs.
     #[serde(default)]
     pub server_send_max_bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_servers_that_tell_less_are_read() {
+        let sizing: Sizing = serde_json::from_str(r#"{"choices":[]}"#).unwrap();
+        assert_eq!((sizing.choices.len(), sizing.request_bytes), (0, 0));
+        let choice = r#"{"qos":"auto","limit_bytes_per_second":7}"#;
+        let choice: SizeChoice = serde_json::from_str(choice).unwrap();
+        assert_eq!((choice.limit_bytes_per_second, choice.unreachable.as_str()), (7, ""));
+    }
 }
