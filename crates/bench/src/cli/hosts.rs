@@ -114,12 +114,12 @@ fn place(host: &Host) -> Option<WorkerPlace> {
     if HERE.contains(&system) {
         return Some(WorkerPlace::Local);
     }
-    let place = match &host.user {
-        Some(user) => format!("ssh:{user}@{system}"),
-        None => format!("ssh:{system}"),
-    };
-    // The same rules as for --worker.
-    place.parse::<Wanted>().ok().map(|wanted| wanted.place)
+    let user = host.user.as_deref();
+    if !Host::is_system(system) || !user.is_none_or(Host::is_user) {
+        return None;
+    }
+    let user = user.map(|user| format!("{user}@")).unwrap_or_default();
+    Some(WorkerPlace::Ssh(format!("{user}{system}")))
 }
 
 /// Has loads name the workers in place of the hosts.
@@ -161,6 +161,8 @@ mod tests {
             host("here", Some("localhost"), None),
             host("nowhere", None, None),
             host("evil", Some("-oProxyCommand=x"), None),
+            host("shell", Some("$(id)"), None),
+            host("user", Some("10.0.0.1"), Some("`id`")),
         ];
         one
     }
@@ -201,7 +203,7 @@ mod tests {
 
     #[test]
     fn hosts_that_cannot_be_reached_are_an_error_and_never_one_process() {
-        for name in ["nowhere", "evil", "undefined"] {
+        for name in ["nowhere", "evil", "shell", "user", "undefined"] {
             let refused = resolved(&WorkersArgs::default(), &mut on_hosts(&["hd1", name]));
             let refused = refused.unwrap_err();
             assert!(refused.contains(&format!("--worker {name}=ssh:")), "{refused}");

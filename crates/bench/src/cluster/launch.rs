@@ -13,7 +13,6 @@ use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 use weir_load::error::BenchError;
-use weir_scenario::scenario::Host;
 
 /// Bytes kept of what a child complains about.
 const COMPLAINT: usize = 2000;
@@ -45,29 +44,39 @@ impl FromStr for Wanted {
 
     /// Parses `[NAME=]ssh:[USER@]HOST`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, place) = text.split_once('=').unwrap_or(("", text));
         let refused = || format!("{text:?} is not a worker: use [NAME=]ssh:[USER@]HOST");
-        let Some(host) = place.strip_prefix("ssh:") else {
+        let named = || text.split_once("=ssh:").map(|(name, host)| (Some(name), host));
+        let place = text.strip_prefix("ssh:").map(|host| (None, host)).or_else(named);
+        let Some((name, host)) = place else {
             return Err(format!("{}; workers cannot listen on a port any more", refused()));
         };
-        let (user, system) = match host.rsplit_once('@') {
-            Some((user, system)) => (Some(user), system),
-            None => (None, host),
-        };
-        if !Host::is_system(system) || !user.is_none_or(Host::is_user) {
+        if !is_destination(host) {
             return Err(format!(
-                "{}; a host has letters, digits and . _ - : [ ] %, a user letters, digits and . _ -, \
-                 and neither begins with a hyphen",
+                "{}; host and user may be all that ssh takes, without blanks and control \
+                 characters, and with no hyphen in front",
                 refused()
             ));
         }
         let plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
-        if !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
+        if name.is_some_and(|name| name.is_empty() || !name.chars().all(plain)) {
             return Err(refused());
         }
-        let name = if name.is_empty() { host } else { name }.to_owned();
+        let name = name.unwrap_or(host).to_owned();
         Ok(Self { name, place: WorkerPlace::Ssh(host.to_owned()) })
     }
+}
+
+/// Is `text` a destination that ssh may read: `[USER@]HOST`, where the last `@` ends the user? It
+/// is one argument of ssh, and no shell reads it, so that all characters of a user's own login are
+/// permitted: `me@REALM@host`, `DOMAIN\me@host`. The user of the command line wrote it; a login
+/// from a file has the rules of [`Host::is_system`](weir_scenario::scenario::Host::is_system).
+fn is_destination(text: &str) -> bool {
+    let is_word = |part: &str| !part.is_empty() && !part.starts_with('-');
+    let (user, host) =
+        text.rsplit_once('@').map_or((None, text), |(user, host)| (Some(user), host));
+    is_word(host)
+        && user.is_none_or(is_word)
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// The program that ssh starts on the other machine.
@@ -416,11 +425,28 @@ mod tests {
     }
 
     #[test]
-    fn no_place_has_characters_of_a_shell() {
-        for host in ["$(id)", "a;b", "h|x", "`id`", "a'b", "h$", "ä", "a@b@c", "@h", "-l@h", "$a@h"]
-        {
+    fn all_logins_that_ssh_takes_are_workers() {
+        for login in [
+            "me@REALM.EXAMPLE@host",
+            r"DOMAIN\me@host",
+            "me+x@host",
+            "alias_of.ssh-config",
+            "ssh://me@host:2222",
+            "zürich",
+            "a=b@host",
+        ] {
+            let ssh = WorkerPlace::Ssh(login.to_owned());
+            assert_eq!(wanted(&format!("ssh:{login}")), (login.to_owned(), ssh.clone()));
+            assert_eq!(wanted(&format!("w=ssh:{login}")), ("w".to_owned(), ssh));
+        }
+    }
+
+    #[test]
+    fn no_place_is_empty_or_an_option_or_several_words() {
+        for host in ["", "@h", "u@", "@", "-l", "-l@h", "u@-h", "a b", "a\tb", "a\nb", "a\u{7}@h"] {
             let error = format!("w=ssh:{host}").parse::<Wanted>().unwrap_err();
-            assert!(error.contains("ssh:[USER@]HOST; a host has letters"), "{error}");
+            assert!(error.contains("ssh:[USER@]HOST; host and user may be"), "{error}");
+            assert!(error.contains("no hyphen in front"), "{error}");
         }
     }
 

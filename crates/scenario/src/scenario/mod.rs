@@ -74,18 +74,20 @@ pub struct Host {
 }
 
 impl Host {
-    /// Is `text` a network name or an address? Names and addresses reach ssh and the commands of
-    /// its configuration, so that nothing is allowed that a shell or ssh would read otherwise.
+    /// Is `text` a network name or an address? The text may be of a file that somebody else wrote.
+    /// ssh hands hosts and users to the commands of its configuration (`ProxyCommand`, `Match
+    /// exec`), and a command in place of ssh (`--ssh`) may be a script that does so: nothing is
+    /// permitted that a shell would read otherwise, or ssh as an option.
     #[must_use]
     pub fn is_system(text: &str) -> bool {
         is_plain(text, "._-:[]%")
     }
 
-    /// Is `text` the name of a user: the same rule as for systems, with a `$` at the end of the
-    /// accounts of machines.
+    /// Is `text` the name of a user: the same rule as for systems, with a realm behind an `@`, and
+    /// a `$` at the end of the accounts of machines.
     #[must_use]
     pub fn is_user(text: &str) -> bool {
-        is_plain(text.strip_suffix('$').unwrap_or(text), "._-")
+        is_plain(text.strip_suffix('$').unwrap_or(text), "._-+@")
     }
 }
 

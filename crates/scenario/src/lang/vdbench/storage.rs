@@ -187,7 +187,8 @@ impl Extent {
 const SYSTEM: &str =
     "a network name or an address: letters, digits and . _ - : [ ] %, with no hyphen in front";
 /// The texts that are users, in words.
-const USER: &str = "a user: letters, digits and . _ -, with no hyphen in front, and a $ at the end";
+const USER: &str =
+    "a user: letters, digits and . _ - + @, with no hyphen in front, and a $ at the end";
 
 fn system(text: &str) -> Option<String> {
     crate::scenario::Host::is_system(text).then(|| text.to_owned())

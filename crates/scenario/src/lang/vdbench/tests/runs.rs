@@ -390,12 +390,13 @@ fn hosts() {
 }
 
 #[test]
-fn hosts_may_be_names_addresses_and_accounts_of_machines() {
+fn hosts_may_be_names_addresses_and_accounts_of_machines_and_realms() {
     for (system, user) in [
         ("load01.example", "load"),
         ("10.0.0.1", "a.b-c_d"),
         ("[fe80::1%eth0]", "CLIENT1$"),
         ("_a-1", "7"),
+        ("h", "me+x@REALM"),
     ] {
         let text = format!(
             "hd=one,system={system},user={user}\nsd=sd1,lun=/v/f1,size=1g\nwd=wd1,sd=sd1\n\

@@ -187,6 +187,7 @@ fn errors_name_file_line_and_word() {
         ("hd=hd1,system=me@host\n", ":1: system: \"me@host\" is not a network name"),
         ("hd=hd1,user=`id`\n", ":1: user: \"`id`\" is not a user"),
         ("hd=hd1,user=a:b\n", ":1: user: \"a:b\" is not a user"),
+        ("hd=hd1,user=a\\b\n", ":1: user: \"a\\\\b\" is not a user"),
         ("hd=hd1,user=-l\n", ":1: user: \"-l\" is not a user"),
         ("hd=hd1,mount=\"mount x\"\n", ":1: mount: nothing is mounted"),
         ("sd=(a,b),lun=/a\n", ":1: sd: a definition has one name"),
