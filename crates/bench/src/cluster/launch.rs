@@ -6,6 +6,7 @@ use super::wire::Welcome;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -191,7 +192,11 @@ struct ProgramCopy {
 impl ProgramCopy {
     fn own() -> io::Result<Self> {
         // The program that runs is there even if its file was replaced meanwhile.
-        let file = File::open("/proc/self/exe")?;
+        Self::of(Path::new("/proc/self/exe"))
+    }
+
+    fn of(program: &Path) -> io::Result<Self> {
+        let file = File::open(program)?;
         let bytes = file.metadata()?.len();
         Ok(Self { file, bytes })
     }
@@ -405,6 +410,7 @@ fn keep(mut error: ChildStderr, kept: &Slot<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn wanted(text: &str) -> (String, WorkerPlace) {
         let wanted: Wanted = text.parse().unwrap();
@@ -499,49 +505,70 @@ mod tests {
         assert!(error.contains("no such host"), "{error}");
     }
 
-    /// Sends a copy to `shell`, which runs the command in `$1` with `$TMPDIR` as its directory for
-    /// files; gives what came of it and the number of files left there.
-    fn copied(shell: &str, arguments: &str) -> (io::Result<()>, usize) {
+    /// A program of 256 KiB: more than a pipe holds, and little enough to arrive at once.
+    fn program(directory: &Path) -> PathBuf {
+        let path = directory.join("program");
+        let mut text = b"#!/bin/sh\necho \"$1\" >\"$2\"\nexit\n".to_vec();
+        text.extend((0..=250).cycle().take(256 << 10));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Sends a copy of `program` to `shell`, which runs the command in `$1` with `$TMPDIR` as its
+    /// directory for files; gives the outcome, once the shell has ended, and the number of files
+    /// left there.
+    fn copied(program: &Path, shell: &str, arguments: &str) -> (io::Result<()>, usize) {
         let directory = tempfile::tempdir().unwrap();
-        let copy = ProgramCopy::own().unwrap();
+        let copy = ProgramCopy::of(program).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", shell, "ssh", &copy.command(arguments)]);
         command.env("TMPDIR", directory.path());
         let (mut halves, child) = Offspring::start(command).unwrap();
         let sent = copy.send(&mut halves, || {});
         drop(halves);
-        child.end(CHILD_END);
+        child.child.with(Child::wait).unwrap();
         (sent, std::fs::read_dir(directory.path()).unwrap().count())
     }
 
     #[test]
     fn the_program_is_copied_as_it_is() {
         let directory = tempfile::tempdir().unwrap();
-        let (copy, chatter) = (directory.path().join("copy"), "echo welcome; ");
+        let (program, copy) = (program(directory.path()), directory.path().join("copy"));
         // In place of the worker, the copy is read.
         let shell = format!(
-            "{chatter} c=${{1%exec *}}; exec sh -c \"$c exec cat \\$f >{}\"",
+            "echo welcome; c=${{1%exec *}}; exec sh -c \"$c exec cat \\$f >{}\"",
             copy.display()
         );
-        let (sent, left) = copied(&shell, "");
+        let (sent, left) = copied(&program, &shell, "");
         sent.unwrap();
         assert_eq!(left, 0);
-        let (own, copied) = (std::fs::read("/proc/self/exe").unwrap(), std::fs::read(&copy));
+        let (own, copied) = (std::fs::read(program).unwrap(), std::fs::read(&copy));
         assert!(own == copied.unwrap(), "the copy differs");
     }
 
     #[test]
-    fn a_copy_that_fails_leaves_nothing_and_is_not_started() {
-        for (case, shell) in [
-            ("the disk is full", "ulimit -f 64; exec sh -c \"$1\""),
-            ("the link is lost", "head -c 100000 | exec sh -c \"$1\""),
+    fn the_copy_is_the_program_that_runs() {
+        use std::os::unix::fs::MetadataExt as _;
+        let (copy, own) = (ProgramCopy::own().unwrap(), std::env::current_exe().unwrap());
+        let (of_copy, own) = (copy.file.metadata().unwrap(), own.metadata().unwrap());
+        assert_eq!((of_copy.dev(), of_copy.ino()), (own.dev(), own.ino()));
+        assert_eq!(copy.bytes, own.len());
+    }
+
+    #[test]
+    fn a_copy_is_started_if_all_of_it_arrives_and_leaves_nothing_in_any_case() {
+        for (shell, starts) in [
+            ("exec sh -c \"$1\"", true),
+            // The disk is full.
+            ("ulimit -f 64; exec sh -c \"$1\"", false),
+            // The link is lost.
+            ("head -c 100000 | exec sh -c \"$1\"", false),
         ] {
-            let started = tempfile::tempdir().unwrap();
-            let mark = started.path().join("started");
-            // The test program would print its list of tests.
-            let (sent, left) = copied(shell, &format!("--list >{}", mark.display()));
-            assert!(sent.is_err(), "{case}");
-            assert_eq!((left, mark.exists()), (0, false), "{case}");
+            let directory = tempfile::tempdir().unwrap();
+            let mark = directory.path().join("started");
+            let arguments = format!("yes {}", mark.display());
+            let (sent, left) = copied(&program(directory.path()), shell, &arguments);
+            assert_eq!((sent.is_ok(), left, mark.exists()), (starts, 0, starts), "{shell}");
         }
     }
 
