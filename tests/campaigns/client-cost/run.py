@@ -275,6 +275,8 @@ def rounds(server, clients, options):
             for client, shape, command in order:
                 if shape == "fio" and operation == "getattr":
                     continue  # Its engine reads and writes only.
+                if (name, client) in failed:
+                    continue
                 before = server.cpu_s()
                 if command is None:
                     connections = DEPTH if shape == "many" else 1
