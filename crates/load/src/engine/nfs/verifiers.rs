@@ -1,12 +1,16 @@
 //! The write verifiers that servers show (RFC 1813 §3.3.7): a server that lost writes which were
 //! not committed shows another one from then on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub(super) type Verifier = [u8; 8];
+
+/// Earlier verifiers of an address that are remembered, to recognize late replies. A server with
+/// more restarts during a load than that may show an older one as a change.
+const EARLIER_MAX: usize = 64;
 
 /// The meaning of a verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +33,8 @@ pub(super) struct Verifiers {
 #[derive(Default)]
 struct History {
     current: Option<Verifier>,
-    earlier: Vec<Verifier>,
+    earlier: VecDeque<Verifier>,
+    changes: usize,
 }
 
 impl Verifiers {
@@ -41,8 +46,12 @@ impl Verifiers {
             Some(current) if current == verifier => News::Same,
             Some(_) if history.earlier.contains(&verifier) => News::Old,
             Some(current) => {
-                history.earlier.push(current);
+                if history.earlier.len() == EARLIER_MAX {
+                    history.earlier.pop_front();
+                }
+                history.earlier.push_back(current);
                 history.current = Some(verifier);
+                history.changes += 1;
                 self.changes.fetch_add(1, Ordering::Relaxed);
                 News::Changed
             }
@@ -62,7 +71,7 @@ impl Verifiers {
     /// How often each address changed its verifier, of those that did.
     pub(super) fn changes(&self) -> Vec<(SocketAddr, usize)> {
         let all = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = all.iter().map(|(address, history)| (*address, history.earlier.len()));
+        let changes = all.iter().map(|(address, history)| (*address, history.changes));
         changes.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -89,5 +98,16 @@ mod tests {
         assert_eq!(verifiers.see(one, [3; 8]), News::Changed);
         assert_eq!(verifiers.changes(), [(one, 2)]);
         assert_eq!(verifiers.count(), 2);
+    }
+
+    #[test]
+    fn a_server_that_shows_another_verifier_each_time_takes_no_more_memory() {
+        let (verifiers, one) = (Verifiers::default(), SocketAddr::from(([127, 0, 0, 1], 1)));
+        for number in 0..10_000_u64 {
+            verifiers.see(one, number.to_be_bytes());
+        }
+        assert_eq!(verifiers.changes(), [(one, 9999)]);
+        let all = verifiers.by_address.lock().unwrap();
+        assert_eq!(all[&one].earlier.len(), EARLIER_MAX);
     }
 }
