@@ -3,9 +3,8 @@
 #
 # Measures pairs of the catalogue (docs/bench-catalogue.md) on a Weir of this machine and writes one
 # page of them to OUT: caches excluded against included and nconnect=8 against 1 over NFS, and the
-# metadata cache on against off over SMB and, for
-# orientation, over NFS. PAIRS are other options for `weir bench run`. WEIR is the
-# program; needs root, to drop the kernel's caches. Takes about 45 minutes.
+# metadata cache on against off over SMB and, for orientation, over NFS. PAIRS are other options for
+# `weir bench run`. WEIR is the program; needs root, to drop the kernel's caches.
 set -eu
 # shellcheck source=../clients/suite.bash
 . "$(dirname "$(realpath -e "$0")")/../clients/suite.bash"

@@ -239,7 +239,7 @@ def measure_fio(program, operation, block, options, tries=3):
     ]
     process, usage = finished(command, 3 * seconds + 20) or (None, None)
     if process is None:
-        # libnfs 4.0 hangs now and then after the first reply of its MOUNT.
+        # libnfs 4.0 can hang when it unmounts.
         print(f"fio hung and was ended, once more: {' '.join(map(str, command))}", file=sys.stderr)
         return measure_fio(program, operation, block, options, tries - 1) if tries > 1 else None
     text = (BUILD / "fio.json").read_text(encoding="utf-8")

@@ -195,7 +195,7 @@ pub fn measure(
             told(Step::Window(window));
         })?;
         let cpu = sampler.and_then(|sampler| sampler.finish(&result));
-        // First what went wrong: a stop of the run may have followed it.
+        // The failure of the load is the reason to report, also if the run was stopped after it.
         let cell = cell(mix, block, &result, cpu.map(|cpu| cpu.cpu_us_per_op))?;
         if control.stopped() {
             return Err(BenchError::Workload("stopped before all was measured".to_owned()));

@@ -192,7 +192,7 @@ impl FitArgs {
     }
 }
 
-/// A test of the number of connections with but one number would be one load under several names.
+/// Refuses one number of connections for a test that varies it: all its steps would be one load.
 fn refuse_varied_connections(scenario: &Scenario) -> Result<(), CliError> {
     let measured = scenario.steps.iter().filter(|step| !step.preparation);
     let loads = measured.flat_map(|step| &step.loads);

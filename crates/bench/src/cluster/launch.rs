@@ -280,7 +280,7 @@ enum News {
     Greeted(Box<Result<(Welcome, Halves), String>>),
 }
 
-/// How long nothing may go on during a greeting that has taken `spent` so far. The last parts of a
+/// The longest pause in a greeting that has taken `spent` so far. The last parts of a
 /// program are under way in ssh (up to 2 MiB) and the kernel when all has been written: over a slow
 /// link they take longer than `time`, but less than the parts before them. Of a link that is dead
 /// ssh itself tells.

@@ -298,7 +298,8 @@ impl SuiteState {
         self.unless_stopped(suite)
     }
 
-    /// Applies a pass over data, which is of use as a whole only.
+    /// Applies a pass over data. An interrupted one does not leave the caches as the step needs
+    /// them.
     fn pass(
         &mut self,
         suite: &mut Suite<'_>,
@@ -310,7 +311,7 @@ impl SuiteState {
         let run = self.apply(suite, whole, go, loads, result)?;
         self.unless_stopped(suite)?;
         if run.total.interrupted {
-            let said = "the pass over its data before it was interrupted, which its caches need";
+            let said = "the pass that prepares its caches was interrupted";
             return Err(Stop::Failed(said.to_owned()));
         }
         Ok(())
@@ -369,7 +370,7 @@ impl SuiteState {
             let said = "caches could not be emptied between laying out and the load";
             note(&mut result.cache.open, said.to_owned());
         }
-        // Passes over data have connections of their own, of which nothing is to be said.
+        // Remarks about the connections of a pass do not concern the step.
         for said in applied.notes.into_iter().filter(|_| counts) {
             note(&mut result.notes, said);
         }

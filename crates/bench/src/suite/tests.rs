@@ -142,7 +142,7 @@ fn nothing_builds_on_a_step_that_lost_its_connection() {
     scenario.steps[0].cache = Cache::Included;
     let mut call = Call::new(Scripted::new(vec![lost()]));
     let (test, _) = call.test(&scenario);
-    assert!(test.steps[0].skipped.as_ref().unwrap().contains("the pass over its data"));
+    assert!(test.steps[0].skipped.as_ref().unwrap().contains("the pass that prepares its caches"));
     assert_eq!(call.executor.applied.len(), 1, "caches are not full");
 }
 

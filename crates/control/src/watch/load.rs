@@ -22,9 +22,9 @@ const SECONDS_MIN: f64 = 5.0;
 /// A second, in nanoseconds.
 const SECOND: f64 = 1e9;
 
-/// The uses of a volume at the last marks, oldest first. The newest has all open connections; an
-/// older one, those with operations before the next mark, with zero counts where they were opened
-/// after it: the next one has the others with the same counts.
+/// The uses of a volume at the last marks, oldest first. The newest mark lists all open
+/// connections. An older mark lists only the connections whose counts changed until the next mark,
+/// with zero counts if they were opened after it; the others had the counts of the next mark.
 #[derive(Debug, Default)]
 pub(super) struct Marks(VecDeque<VolumeUses>);
 

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Time between two looks for a given-up start.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Applies `loads` from `start` on, until the last has ended. Says why, if they were ended before
-/// their time.
+/// Applies `loads` from `start` on, until the last has ended. Also gives the reason if they were
+/// ended before their time.
 pub(super) fn drive(
     loads: &[Prepared],
     start: Instant,

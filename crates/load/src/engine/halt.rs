@@ -4,7 +4,7 @@ use crate::control::Control;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Why a load ends before its time.
+/// The reason for which a load ends before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Halted {
     /// Somebody stopped the run: only the clean-up follows.
@@ -13,8 +13,8 @@ pub(super) enum Halted {
     Broken,
 }
 
-/// The hand that the workers of a step keep on it: they see a stop of the run, and end the load
-/// themselves where it can't go on, which is no stop of the run. Clones share one state.
+/// The end of the loads of a step, as their workers share it: a stop of the whole run, or a load
+/// that a worker gave up, which does not stop the run. Clones share one state.
 #[derive(Clone)]
 pub(super) struct Halt {
     run: Control,
@@ -32,7 +32,7 @@ impl Halt {
         self.broken.store(true, Ordering::Relaxed);
     }
 
-    /// Why the load is to end now, if it is.
+    /// The reason to end the loads now, if there is one.
     #[inline]
     pub(super) fn halted(&self) -> Option<Halted> {
         if self.run.stopped() {

@@ -266,8 +266,8 @@ impl Prepared {
         }
     }
 
-    /// Does the work after the load, which ended before its time if `halted`, that must come before
-    /// anybody looks at the files.
+    /// Completes the load before its files are read back. `halted` is the reason if the load was
+    /// ended before its time.
     fn settle(&self, record: &mut Record, halted: Option<Halted>) {
         if self.plan.workload.end_sync && self.plan.workload.writes() {
             self.sync(record);

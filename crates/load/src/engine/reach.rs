@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) fn await_targets(loads: &[Prepared], control: &Control) {
     let end = Instant::now() + PATIENCE;
     for load in loads.iter().filter(|load| load.plan.workload.verify.is_some()) {
-        // Reading back tells why it does not.
+        // Reading back reports the reason if the target does not answer.
         drop(patiently(end, control, || load.reach()));
     }
 }

@@ -56,7 +56,7 @@ impl Record {
             self.broken = true;
             *self.faults.entry(fault.in_full()).or_default() += 1;
         }
-        // Jobs may end before the time themselves; a stop after the planned end breaks nothing.
+        // A job may end by itself before the planned end; a stop after that end interrupts nothing.
         self.broken |= outcome.stopped && outcome.ended_ns < self.planned_ns;
         self.ended_ns = self.ended_ns.max(outcome.ended_ns);
         self.notes.merge(outcome.notes);

@@ -55,7 +55,7 @@ pub(crate) fn gather(
     }
     for (load, record) in loads.iter().zip(&mut merged) {
         match record {
-            // The workers' copies of the load are theirs to change.
+            // A worker may report another load than the one it was given; the ordered one counts.
             Some(record) => record.workload.clone_from(load),
             None => notes.push(format!(
                 "no worker of the load {:?} completed: there are no results",

@@ -76,7 +76,8 @@ impl Shown {
             Request::Commit { .. } if news != News::Same => {
                 "COMMIT with another write verifier than the writes before it"
             }
-            // The ledger has exposed what was answered before the change; this was not yet.
+            // The ledger exposed the writes that were answered before the verifier changed, and
+            // this write was not answered yet.
             Request::Write { .. } if news == News::Old && self.unstable => {
                 "WRITE answered late, with the write verifier from before a restart"
             }
