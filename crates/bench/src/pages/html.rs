@@ -173,6 +173,12 @@ fn write_figures(page: &mut Page, test: &TestResult) {
             who.join("; ")
         ));
     }
+    if steps::shown(test).any(|step| step.written_in_flight.is_some()) {
+        page.paragraph(
+            "“In flight”: requests in flight, and their number in the published or written test. \
+             The names of steps are those of that test.",
+        );
+    }
     if test.steps.iter().any(|step| step.runs.len() > 1) {
         page.details("Every repeat", &costs::repeats(test));
     }

@@ -1,7 +1,7 @@
 //! The steps of a test as a table: measured, published beside it, spread, and marks.
 
-use super::words::{bytes, load, spread, step_name};
-use crate::results::{StepResult, StepRun, Summary, TestResult};
+use super::words::{bytes, count, load, spread, step_name};
+use crate::results::{StepResult, StepRun, Summary, TestResult, counted};
 use std::collections::BTreeSet;
 use weir_core::units::latency;
 use weir_report::{Cell, Column, Table, Tone, figure};
@@ -98,6 +98,7 @@ impl Whole {
 #[derive(Clone, Copy)]
 struct Needs {
     groups: bool,
+    in_flight: bool,
     reads: bool,
     writes: bool,
     others: bool,
@@ -119,6 +120,7 @@ impl Needs {
         });
         Self {
             groups: grouped(test),
+            in_flight: shown(test).any(|step| step.written_in_flight.is_some()),
             reads,
             writes,
             others: others || !(reads || writes),
@@ -140,27 +142,23 @@ pub(super) fn table(test: &TestResult, narrow: bool) -> Table {
     let needs = Needs::of(test, narrow);
     let mut columns = vec![Column::words("step")];
     let heads = [
-        (needs.others, "op/s"),
-        (needs.reads, "reads/s"),
-        (needs.writes, "writes/s"),
-        (needs.together(), "MiB/s"),
-        (needs.reads && !needs.together(), "MiB/s read"),
-        (needs.writes && !needs.together(), "MiB/s written"),
-        (true, "mean"),
-        (true, "p99"),
-        (needs.published, "published"),
-        (needs.published, "of it"),
-        (needs.repeats, "repeats"),
-        (needs.repeats, "spread"),
+        (needs.in_flight, Column::figures("in flight")),
+        (needs.others, Column::figures("op/s")),
+        (needs.reads, Column::figures("reads/s")),
+        (needs.writes, Column::figures("writes/s")),
+        (needs.together(), Column::figures("MiB/s")),
+        (needs.reads && !needs.together(), Column::figures("MiB/s read")),
+        (needs.writes && !needs.together(), Column::figures("MiB/s written")),
+        (true, Column::figures("mean")),
+        (true, Column::figures("p99")),
+        (true, Column::figures("max")),
+        (needs.published, Column::mixed("published")),
+        (needs.published, Column::figures("of it")),
+        (needs.repeats, Column::figures("repeats")),
+        (needs.repeats, Column::figures("spread")),
+        (needs.marks, Column::prose("marks")),
     ];
-    let wanted = heads.into_iter().filter(|(wanted, _)| *wanted);
-    columns.extend(wanted.map(|(_, head)| match head {
-        "published" => Column::mixed(head),
-        _ => Column::figures(head),
-    }));
-    if needs.marks {
-        columns.push(Column::prose("marks"));
-    }
+    columns.extend(heads.into_iter().filter(|(wanted, _)| *wanted).map(|(_, column)| column));
     Table { columns, rows: shown(test).map(|step| row(step, needs)).collect() }
 }
 
@@ -173,6 +171,9 @@ fn row(step: &StepResult, needs: Needs) -> Vec<Cell> {
     };
     let rate = |value: f64| if value > 0.0 { figure(value) } else { "–".to_owned() };
     let mut cells = vec![name.into()];
+    if needs.in_flight {
+        cells.push(in_flight(step));
+    }
     if needs.others {
         cells.push(with(&|one| rate(one.iops.median)));
     }
@@ -189,6 +190,7 @@ fn row(step: &StepResult, needs: Needs) -> Vec<Cell> {
     }
     cells.push(with(&|one| latency(one.mean_ms.median)));
     cells.push(with(&|one| latency(one.p99_ms.median)));
+    cells.push(with(&|_| latency(longest_ms(step))));
     if needs.published {
         cells.extend(published(step));
     }
@@ -200,6 +202,23 @@ fn row(step: &StepResult, needs: Needs) -> Vec<Cell> {
         cells.push(marks_cell(step));
     }
     cells
+}
+
+/// The requests in flight, and the number in the published or written test where scaling made it
+/// less: `256 of 1 024`.
+fn in_flight(step: &StepResult) -> Cell {
+    let Some(run) = step.runs.first() else { return Cell::new("–", Tone::Muted) };
+    let loads = run.workloads().into_iter();
+    let now = loads.map(|load| u64::from(load.jobs) * u64::from(load.depth)).sum();
+    match step.written_in_flight {
+        Some(before) => format!("{} of {}", count(now), count(before)).into(),
+        None => count(now).into(),
+    }
+}
+
+/// The longest latency in the repeats that count, in milliseconds.
+fn longest_ms(step: &StepResult) -> f64 {
+    counted(&step.runs).iter().map(|run| run.total.total.latency_ms.max).fold(0.0, f64::max)
 }
 
 /// The published figures, and the part of each that was measured.
@@ -303,26 +322,30 @@ pub(super) fn loads(test: &TestResult) -> Table {
     Table { columns, rows }
 }
 
-/// Sentences of steps, each once, with the steps it is about.
+/// The notes of steps, each once, with the steps it is about.
 pub(super) fn notes(test: &TestResult) -> Vec<String> {
+    each_once(test, |step| step.notes.iter().chain(&step.skipped).cloned().collect())
+}
+
+/// The sentences of all steps, each once, with the steps it is about.
+fn each_once(test: &TestResult, sentences: impl Fn(&StepResult) -> Vec<String>) -> Vec<String> {
     let groups = grouped(test);
-    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for step in &test.steps {
-        let skipped = step.skipped.as_deref();
-        for note in step.notes.iter().map(String::as_str).chain(skipped) {
-            let name = step_name(step, groups);
-            match notes.iter_mut().find(|(known, _)| *known == note) {
-                Some((_, steps)) => steps.push(name),
-                None => notes.push((note, vec![name])),
+        let name = step_name(step, groups);
+        for sentence in sentences(step) {
+            match all.iter_mut().find(|(known, _)| *known == sentence) {
+                Some((_, steps)) => steps.push(name.clone()),
+                None => all.push((sentence, vec![name.clone()])),
             }
         }
     }
-    let told = notes.into_iter().map(|(note, steps)| match steps.as_slice() {
-        all if all.len() == test.steps.len() && all.len() > 1 => format!("All steps: {note}"),
+    let told = all.into_iter().map(|(sentence, steps)| match steps.as_slice() {
+        all if all.len() == test.steps.len() && all.len() > 1 => format!("All steps: {sentence}"),
         [first, .., last] if steps.len() > 4 => {
-            format!("{} steps, {first} to {last}: {note}", steps.len())
+            format!("{} steps, {first} to {last}: {sentence}", steps.len())
         }
-        few => format!("{}: {note}", few.join(", ")),
+        few => format!("{}: {sentence}", few.join(", ")),
     });
     told.collect()
 }
@@ -331,6 +354,7 @@ pub(super) fn notes(test: &TestResult) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::results::Spread;
+    use crate::suite::testing::step_result;
     use weir_scenario::scenario::Bound;
 
     #[test]
@@ -366,6 +390,25 @@ mod tests {
         let [words, parts] = published(&step);
         assert_eq!(words.text, "up to 200 op/s, 50.0 MiB/s at 3.00 ms");
         assert_eq!(parts.text, "50.0 %, 10.0 %");
+    }
+
+    #[test]
+    fn requests_in_flight_are_told_beside_those_before_scaling() {
+        let mut step = step_result(1.0, 1.0);
+        let test = |step: &StepResult| {
+            let results = crate::results::read::single_run(step.runs[0].total.clone());
+            TestResult { steps: vec![step.clone()], ..results.tests[0].clone() }
+        };
+        let heads = |step: &StepResult| -> Vec<String> {
+            table(&test(step), true).columns.into_iter().map(|column| column.text).collect()
+        };
+        assert!(!heads(&step).contains(&"in flight".to_owned()), "nothing was scaled");
+        step.written_in_flight = Some(1024);
+        assert_eq!(heads(&step)[1], "in flight");
+        let cells = |step: &StepResult| table(&test(step), true).rows[0][1].text.clone();
+        assert_eq!(cells(&step), "16 of 1\u{2009}024");
+        step.runs[0].loads = vec![step.runs[0].total.clone(), step.runs[0].total.clone()];
+        assert_eq!(cells(&step), "32 of 1\u{2009}024", "of all loads together");
     }
 
     #[test]

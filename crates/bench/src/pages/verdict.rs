@@ -1,6 +1,7 @@
 //! The outcome of all results in a sentence, and the figures that stand out.
 
 use super::steps::{lost_worker, measured, shown};
+use super::words::count;
 use crate::results::{Results, StepResult, StepRun};
 use weir_report::{Fact, figure};
 use weir_scenario::scenario::Cache;
@@ -129,11 +130,6 @@ fn gaps(results: &Results) -> Option<String> {
 
 fn total<'a>(runs: impl Iterator<Item = &'a StepRun>, figure: impl Fn(&StepRun) -> u64) -> u64 {
     runs.map(figure).fold(0, u64::saturating_add)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with thousands told apart")]
-fn count(number: u64) -> String {
-    if number < 1000 { number.to_string() } else { figure(number as f64) }
 }
 
 /// The figures that stand out.

@@ -28,8 +28,14 @@ pub(super) fn bytes(count: u64) -> String {
     format!("{} {unit}", figure(value))
 }
 
+/// A number with its thousands told apart.
+#[expect(clippy::cast_precision_loss, reason = "shown with thousands told apart")]
+pub(super) fn count(number: u64) -> String {
+    if number < 1000 { number.to_string() } else { figure(number as f64) }
+}
+
 /// A time in seconds since 1970 as `2026-11-22 17:15:00 UTC`.
-pub(super) fn when(unix_s: f64) -> String {
+pub(crate) fn when(unix_s: f64) -> String {
     let Some(time) = Duration::try_from_secs_f64(unix_s)
         .ok()
         .filter(|since| since.as_secs() < 253_402_300_800)

@@ -124,6 +124,9 @@ pub struct StepResult {
     pub preparation: bool,
     /// The step's.
     pub published: Option<Published>,
+    /// Requests in flight of the step as it was published or written, where scaling made them
+    /// fewer.
+    pub written_in_flight: Option<u64>,
     /// One for each repeat, in order; empty if the step was skipped.
     pub runs: Vec<StepRun>,
     /// The repeats together; absent if there is none.

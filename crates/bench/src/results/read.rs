@@ -122,6 +122,7 @@ pub fn single_run(run: RunResult) -> Results {
         axis: None,
         preparation: false,
         published: None,
+        written_in_flight: None,
         summary: Summary::of(&runs),
         runs,
         skipped: None,

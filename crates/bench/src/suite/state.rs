@@ -566,6 +566,7 @@ fn blank(step: &Step) -> StepResult {
         axis: step.axis.clone(),
         preparation: step.preparation,
         published: step.published.clone(),
+        written_in_flight: step.written_in_flight,
         runs: Vec::new(),
         summary: None,
         skipped: None,

@@ -61,6 +61,7 @@ pub(crate) fn step_result(iops: f64, ms: f64) -> StepResult {
         axis: None,
         preparation: false,
         published: None,
+        written_in_flight: None,
         summary: Summary::of(std::slice::from_ref(&run)),
         runs: vec![run],
         skipped: None,

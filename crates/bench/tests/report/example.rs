@@ -130,6 +130,7 @@ impl Load {
             axis: None,
             preparation: false,
             published: None,
+            written_in_flight: None,
             summary: Summary::of(&runs),
             runs,
             skipped: None,
@@ -233,6 +234,7 @@ fn mix(speed: f64) -> TestResult {
             about: true,
             ..Published::default()
         });
+        step.written_in_flight = Some(48 * 128);
         step.cache = CacheProof {
             wanted: Cache::Excluded,
             data_bytes: 48 << 30,

@@ -94,10 +94,11 @@ fn csv_never_begins_a_cell_with_a_formula() {
 #[test]
 fn the_terminal_says_everything_and_keeps_to_its_width() {
     let results = example::results("weir", 1.0);
-    let text = terminal_within(&results, 160);
+    let text = terminal_within(&results, 180);
     for part in [
         "ANF, Linux scale-out: 4 KiB random, cache excluded",
         "81\u{2009}480",
+        "768 of 6\u{2009}144",
         "about 216\u{2009}000 + 72\u{2009}000 op/s",
         "21.0 %",
         "-1.2 to +1.2 %",

@@ -413,6 +413,7 @@ mod tests {
             axis: None,
             preparation: false,
             published: None,
+            written_in_flight: None,
             runs: Vec::new(),
             summary: None,
             skipped: None,

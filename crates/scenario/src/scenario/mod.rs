@@ -134,6 +134,17 @@ pub struct Step {
     pub cache: Cache,
     /// Files that steps after this one use again: they are not laid out anew nor removed between.
     pub shares_files: bool,
+    /// Requests in flight before scaling made them fewer; absent where they are as many as written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_in_flight: Option<u64>,
+}
+
+impl Step {
+    /// Requests that all its loads keep in flight together.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.loads.iter().map(|load| u64::from(load.jobs) * u64::from(load.depth)).sum()
+    }
 }
 
 /// The quantity that a sweep varies, and its value in this step.

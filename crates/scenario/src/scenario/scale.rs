@@ -166,6 +166,8 @@ pub fn scale_changed(scenario: &Scenario, changed: Scenario, scale: &Scale) -> S
     }
     for (step, before) in scaled.steps.iter_mut().zip(&scenario.steps) {
         follow(step, before);
+        let written = before.in_flight();
+        step.written_in_flight = (step.in_flight() < written).then_some(written);
     }
     repeats::leave_out(&mut scaled, scenario, &mut changes);
     if let Some(facts) = &scale.facts {

@@ -270,6 +270,7 @@ impl Text<'_> {
                 None => Cache::Any,
             },
             shares_files: flag("shares-files")?,
+            written_in_flight: None,
         })
     }
 

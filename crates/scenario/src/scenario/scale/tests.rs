@@ -52,6 +52,7 @@ fn a_published_test_fits_a_small_machine_and_says_what_differs() {
     for (step, before) in scaled.steps.iter().zip(&original.steps) {
         let load = &step.loads[0];
         assert_eq!((load.clients, load.jobs, load.depth, load.connections), (6, 16, 16, 8));
+        assert_eq!(step.written_in_flight, Some(before.in_flight()));
         assert_eq!((load.files, load.file_bytes), (48, 64 * MIB));
         assert_eq!((&load.length, load.warmup_s), (&Length::Seconds(20.0), 5.0));
         assert_eq!((&step.published, &step.axis), (&before.published, &before.axis));
@@ -197,7 +198,9 @@ fn steps_that_became_the_same_are_left_out_whatever_they_are_called() {
     assert!(!last.shares_files && !last.loads[0].keep, "it is the last one now");
     let told = "left out, for being the same as another now: 32 (as 26), 64 (as 26)";
     assert!(scaled.changes.iter().any(|change| change == told), "{:?}", scaled.changes);
+    assert_eq!(scaled.steps[0].written_in_flight, Some(26 * 16));
     assert_eq!(names_of(&of(40)), ["26", "32", "64"]);
+    assert_eq!(of(40).steps[1].written_in_flight, None, "32 jobs are as many as written");
     let mut excluded = original.clone();
     excluded.steps[1].cache = Cache::Excluded;
     let scaled = scale(&excluded, &Scale { jobs: Some(20), ..Scale::default() });
