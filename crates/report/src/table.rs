@@ -1,8 +1,11 @@
 //! A table that is written once and shown twice: in the terminal and on the page.
 
+mod room;
+
 use super::escape;
 use super::page::plain;
-use crate::terminal::{Grid, Text};
+use crate::terminal::{Grid, Text, columns_of_output};
+use room::Room;
 use std::fmt::Write as _;
 
 /// Names of rows up to this many letters are not broken into lines on paper.
@@ -60,31 +63,40 @@ pub struct Column {
     pub figures: bool,
     /// Are its cells sentences, to be broken into lines?
     pub prose: bool,
+    /// May a terminal that is too narrow leave the column out?
+    pub spare: bool,
 }
 
 impl Column {
     /// A column of words.
     #[must_use]
     pub fn words(text: impl Into<String>) -> Self {
-        Self { text: text.into(), figures: false, prose: false }
+        Self { text: text.into(), figures: false, prose: false, spare: false }
     }
 
     /// A column of figures with words, aligned as figures and broken into lines.
     #[must_use]
     pub fn mixed(text: impl Into<String>) -> Self {
-        Self { text: text.into(), figures: true, prose: true }
+        Self { prose: true, ..Self::figures(text) }
     }
 
     /// A column of sentences.
     #[must_use]
     pub fn prose(text: impl Into<String>) -> Self {
-        Self { text: text.into(), figures: false, prose: true }
+        Self { prose: true, ..Self::words(text) }
     }
 
     /// A column of figures.
     #[must_use]
     pub fn figures(text: impl Into<String>) -> Self {
-        Self { text: text.into(), figures: true, prose: false }
+        Self { figures: true, ..Self::words(text) }
+    }
+
+    /// The column, which a terminal that is too narrow may leave out. The last such column is left
+    /// out first.
+    #[must_use]
+    pub fn spare(self) -> Self {
+        Self { spare: true, ..self }
     }
 }
 
@@ -98,35 +110,47 @@ pub struct Table {
 }
 
 impl Table {
-    /// For a terminal: coloured if `colour`, and never wider than it.
+    /// For the terminal that standard output is, and as wide as it: coloured if `colour`. Figures
+    /// are never broken into lines; columns that may be left out are, where there is no room for
+    /// them, and their heads are told below the table.
     #[must_use]
     pub fn to_terminal(&self, colour: bool) -> Text {
-        self.laid_out(colour, None).text()
+        self.laid_out(colour, None, Grid::ruled())
     }
 
-    /// The table like [`Table::to_terminal`], without lines between rows, and never wider than
+    /// The table like [`Table::to_terminal`], without lines between rows, and for a terminal of
     /// `width` characters if that is given.
     #[must_use]
     pub fn to_terminal_dense(&self, colour: bool, width: Option<u16>) -> Text {
-        let mut grid = self.laid_out(colour, width);
+        let mut grid = Grid::ruled();
         grid.dense();
-        grid.text()
+        self.laid_out(colour, width, grid)
     }
 
-    fn laid_out(&self, colour: bool, width: Option<u16>) -> Grid {
-        let mut grid = Grid::ruled();
-        grid.fit(width);
+    fn laid_out(&self, colour: bool, width: Option<u16>, mut grid: Grid) -> Text {
+        let width = width.or_else(columns_of_output);
+        let room = Room::of(self, width);
+        let shown = &room.shown;
         if colour {
             grid.colour();
         }
-        grid.head(self.columns.iter().map(|column| &column.text));
+        grid.head(shown.iter().filter_map(|&at| self.columns.get(at)).map(|column| &column.text));
         for row in &self.rows {
-            let cells = row.iter().zip(&self.columns);
-            grid.toned_row(cells.map(|(cell, _)| (&cell.text, cell.tone)));
+            let cells = shown.iter().filter_map(|&at| row.get(at));
+            grid.toned_row(cells.map(|cell| (&cell.text, cell.tone)));
         }
-        let figures = self.columns.iter().enumerate().filter(|(_, column)| column.figures);
-        grid.align_right(figures.map(|(number, _)| number));
-        grid
+        let is_figures = |at: &usize| self.columns.get(*at).is_some_and(|column| column.figures);
+        let figures = shown.iter().enumerate().filter(|(_, at)| is_figures(at));
+        grid.align_right(figures.map(|(place, _)| place));
+        if let Some(width) = room.width {
+            grid.fit(width, &room.least);
+        }
+        let mut text = grid.text();
+        if !room.left_out.is_empty() {
+            let heads = room.left_out.join(", ");
+            text.line(format_args!("  no room for the columns: {heads}"));
+        }
+        text
     }
 
     /// As Markdown; a bad cell is bold.

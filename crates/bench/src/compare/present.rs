@@ -133,10 +133,10 @@ pub(crate) fn rows(comparison: &Comparison, test: &TestComparison, form: RatioRo
     };
     columns.extend(labels.map(Column::figures));
     columns.push(Column::figures("ratio"));
-    columns.push(Column::figures("interval"));
+    columns.push(Column::figures("interval").spare());
     columns.push(Column::words("verdict"));
     let others = others(test, form);
-    columns.extend(others.iter().map(|one| Column::figures(one.label())));
+    columns.extend(others.iter().map(|one| Column::figures(one.label()).spare()));
     if form == RatioRow::Wide {
         columns.push(Column::words("confidence"));
     }

@@ -142,7 +142,7 @@ pub(super) fn table(test: &TestResult, narrow: bool) -> Table {
     let needs = Needs::of(test, narrow);
     let mut columns = vec![Column::words("step")];
     let heads = [
-        (needs.in_flight, Column::figures("in flight")),
+        (needs.in_flight, Column::figures("in flight").spare()),
         (needs.others, Column::figures("op/s")),
         (needs.reads, Column::figures("reads/s")),
         (needs.writes, Column::figures("writes/s")),
@@ -151,11 +151,11 @@ pub(super) fn table(test: &TestResult, narrow: bool) -> Table {
         (needs.writes && !needs.together(), Column::figures("MiB/s written")),
         (true, Column::figures("mean")),
         (true, Column::figures("p99")),
-        (true, Column::figures("max")),
-        (needs.published, Column::mixed("published")),
+        (true, Column::figures("max").spare()),
+        (needs.published, Column::mixed("published").spare()),
         (needs.published, Column::figures("of it")),
-        (needs.repeats, Column::figures("repeats")),
-        (needs.repeats, Column::figures("spread")),
+        (needs.repeats, Column::figures("repeats").spare()),
+        (needs.repeats, Column::figures("spread").spare()),
         (needs.marks, Column::prose("marks")),
     ];
     columns.extend(heads.into_iter().filter(|(wanted, _)| *wanted).map(|(_, column)| column));

@@ -39,7 +39,7 @@ pub(super) fn table(test: &TestResult) -> Option<Table> {
     let mut columns = vec![Column::words("step"), Column::words("target")];
     columns.extend(["op/s", "MiB/s", "part", "mean", "p99"].map(Column::figures));
     if repeats {
-        columns.push(Column::figures("spread"));
+        columns.push(Column::figures("spread").spare());
     }
     let mut rows = Vec::new();
     for several in &steps {

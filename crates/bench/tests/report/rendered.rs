@@ -129,7 +129,9 @@ fn the_terminal_says_everything_and_keeps_to_its_width() {
         let text = terminal_within(&results, width);
         let table = text.lines().filter(|line| line.starts_with('─'));
         assert!(table.map(|line| line.chars().count()).all(|long| long <= usize::from(width)));
+        assert!(text.contains("81\u{2009}480") && text.contains("21.0 %"), "{text}");
     }
+    assert!(terminal_within(&results, 80).contains("no room for the columns: "));
 }
 
 #[test]

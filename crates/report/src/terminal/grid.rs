@@ -3,7 +3,10 @@
 
 use super::Text;
 use crate::Tone;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Width,
+    presets,
+};
 use std::fmt::Display;
 use weir_core::text::Escaped;
 
@@ -36,12 +39,14 @@ impl Grid {
         self.table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     }
 
-    /// Never wider than the terminal, or than `width` if that is given: long cells are broken into
-    /// lines.
-    pub fn fit(&mut self, width: Option<u16>) {
+    /// Breaks long cells into lines, so that the table is at most `width` characters wide. The
+    /// columns, which must be there already, keep at least the widths in `least`, which together
+    /// must fit.
+    pub(crate) fn fit(&mut self, width: u16, least: &[u16]) {
         self.table.set_content_arrangement(ContentArrangement::Dynamic);
-        if let Some(width) = width {
-            self.table.set_width(width);
+        self.table.set_width(width);
+        for (column, least) in self.table.column_iter_mut().zip(least) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(*least)));
         }
     }
 

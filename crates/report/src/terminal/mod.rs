@@ -19,10 +19,12 @@ pub use bars::{Bars, Row, Spinner};
 pub use grid::Grid;
 pub use screen::Screen;
 
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::ops::Deref;
+use std::os::fd::AsFd;
 use weir_core::text::{Escaped, Escaping, commands, escaped_json};
 
 /// Prints a line to standard output, formatted as by `println!`. That nobody reads it is no
@@ -106,6 +108,17 @@ pub fn shows_output() -> bool {
 #[must_use]
 pub fn shows_errors() -> bool {
     io::stderr().is_terminal()
+}
+
+/// The columns of the terminal that standard output is.
+pub(crate) fn columns_of_output() -> Option<u16> {
+    columns_of(io::stdout())
+}
+
+/// The columns of a terminal; `None` if it is none, or does not know: a pseudo-terminal that nobody
+/// gave a size has 0.
+fn columns_of(terminal: impl AsFd) -> Option<u16> {
+    tcgetwinsize(terminal).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
 }
 
 /// Prints lines to standard output. A reader that has gone away (`| head`) is no failure.

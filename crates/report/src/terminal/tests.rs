@@ -126,3 +126,15 @@ fn a_reader_that_went_away_ends_nothing() {
     line_to(&mut read, "read");
     assert_eq!(read, b"read\n");
 }
+
+#[test]
+fn a_terminal_without_a_size_has_no_columns_to_keep_to() {
+    let terminal = std::fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap();
+    assert_eq!(columns_of(&terminal), None);
+    let mut size = tcgetwinsize(&terminal).unwrap();
+    size.ws_col = 80;
+    rustix::termios::tcsetwinsize(&terminal, size).unwrap();
+    assert_eq!(columns_of(&terminal), Some(80));
+    let file = std::fs::File::open("/dev/null").unwrap();
+    assert_eq!(columns_of(&file), None);
+}

@@ -26,7 +26,7 @@ const RATIO_MAX: f64 = 6.0;
 /// The table of pairs; `narrow` leaves out what a terminal has no room for.
 pub(crate) fn table(pairs: &[PairResult], narrow: bool) -> Table {
     let mut columns = vec![Column::words("pair")];
-    columns.extend(["ratio", "interval"].map(Column::figures));
+    columns.extend([Column::figures("ratio"), Column::figures("interval").spare()]);
     columns.extend(["published", "verdict"].map(Column::words));
     if !narrow {
         columns.push(Column::figures("confidence"));
