@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  Compare two versions:
-    weir bench compare before.json after.json
+  Compare two versions, measured with --out before and --out after:
+    weir bench compare before after
 
   Compare several servers, as an HTML page:
     weir bench compare weir.json ganesha.json samba.json --html servers.html
@@ -24,8 +24,9 @@ or more.";
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct CompareArgs {
-    /// JSON result files of `weir bench`; the others are compared with the first.
-    #[arg(required = true, num_args = 2.., value_name = "RESULT.json")]
+    /// JSON result files of `weir bench`, or directories that --out named; the others are compared
+    /// with the first.
+    #[arg(required = true, num_args = 2.., value_name = "RESULT.json|DIR")]
     pub results: Vec<PathBuf>,
     /// Write the comparison as one self-contained HTML file.
     #[arg(long, value_name = "FILE")]

@@ -3,7 +3,7 @@
 use super::Format;
 use crate::pages;
 use crate::results::Results;
-use crate::results::read::{ReadError, read};
+use crate::results::read::{FILE_NAME, ReadError, read};
 use clap::Args;
 use serde::Serialize;
 use std::io;
@@ -14,6 +14,9 @@ const EXAMPLES: &str = "\
 Examples:
   A page to send to someone:
     weir bench report weir.json --html weir.html
+
+  What a run wrote with --out before:
+    weir bench report before
 
   Two results side by side, with ratios to the first:
     weir bench report weir.json other.json --html both.html
@@ -27,8 +30,9 @@ Any JSON written by `weir bench` is accepted, including that of a single load.";
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct ReportArgs {
-    /// JSON result files of `weir bench`; several are compared with the first.
-    #[arg(required = true, value_name = "RESULT.json")]
+    /// JSON result files of `weir bench`, or directories that --out named; several are compared
+    /// with the first.
+    #[arg(required = true, value_name = "RESULT.json|DIR")]
     pub results: Vec<PathBuf>,
     /// Write one self-contained HTML file.
     #[arg(long, value_name = "FILE")]
@@ -98,28 +102,58 @@ fn json(results: &[Results]) -> Result<(), ReportError> {
     }
 }
 
-/// The results in these files. If several have the same label, file names are added to distinguish
-/// them.
+/// The results in these files and directories, with labels that tell several apart.
 pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Results>, ReadError> {
     let mut all = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
-    let labels: Vec<String> = all.iter().map(|one| one.label.clone()).collect();
-    for (one, path) in all.iter_mut().zip(paths) {
-        if labels.iter().filter(|label| **label == one.label).count() > 1 {
-            one.label = format!("{} ({})", one.label, told_apart(path, paths));
-        }
-    }
+    tell_apart(&mut all, paths);
     Ok(all)
 }
 
-/// The name of a file; if others have the same name (`a/results.json` and `b/results.json`), the
-/// path as given.
-fn told_apart(path: &Path, all: &[PathBuf]) -> String {
-    let stem = path.file_stem();
-    let alike = all.iter().filter(|other| other.file_stem() == stem).count();
-    match stem {
-        Some(stem) if alike < 2 => stem.to_string_lossy().into_owned(),
-        _ => path.display().to_string(),
+/// Gives several results labels of their own: those that the user gave none have the name of their
+/// file or directory, those whose labels are the same have that added, and the time of their run
+/// where it is the same too.
+fn tell_apart(all: &mut [Results], paths: &[PathBuf]) {
+    if all.len() < 2 {
+        return;
     }
+    let names = names(paths);
+    for (one, name) in all.iter_mut().zip(&names) {
+        if one.label.is_empty() || one.label == one.target {
+            one.label.clone_from(name);
+        }
+    }
+    add_where_same(all, |place, one| names.get(place).filter(|name| **name != one.label).cloned());
+    add_where_same(all, |_, one| Some(pages::when(one.started_unix_s)));
+}
+
+/// Adds `what` in brackets to labels that several have, unless there is nothing to add.
+fn add_where_same(all: &mut [Results], what: impl Fn(usize, &Results) -> Option<String>) {
+    let labels: Vec<String> = all.iter().map(|one| one.label.clone()).collect();
+    for (place, one) in all.iter_mut().enumerate() {
+        let is_shared = labels.iter().filter(|label| **label == one.label).count() > 1;
+        if let Some(more) = is_shared.then(|| what(place, one)).flatten() {
+            one.label = format!("{} ({more})", one.label);
+        }
+    }
+}
+
+/// The names of files and directories, or the paths as given where those are the same.
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    let names: Vec<Option<String>> = paths.iter().map(|path| name(path)).collect();
+    let told = names.iter().zip(paths).map(|(name, path)| match name {
+        Some(own) if names.iter().filter(|other| *other == name).count() < 2 => own.clone(),
+        _ => path.display().to_string(),
+    });
+    told.collect()
+}
+
+/// The last part of a path, without the ending of JSON. A file with the name that `--out` gives has
+/// the name of its directory.
+fn name(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|_| path.ends_with(FILE_NAME));
+    let last = folder.and_then(Path::file_name).or_else(|| path.file_name())?;
+    let name = last.to_string_lossy();
+    Some(name.strip_suffix(".json").unwrap_or(&name).to_owned())
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), ReportError> {
@@ -143,10 +177,33 @@ fn failed_output(source: io::Error) -> ReportError {
 mod tests {
     use super::*;
 
+    fn told(given: [&str; 2], paths: [&str; 2]) -> [String; 2] {
+        let mut all = given.map(|label| Results {
+            label: label.to_owned(),
+            target: "nfs://h/v".to_owned(),
+            ..Results::default()
+        });
+        all[1].started_unix_s = 86_400.0;
+        tell_apart(&mut all, &paths.map(PathBuf::from));
+        all.map(|one| one.label)
+    }
+
     #[test]
-    fn files_of_one_name_are_told_apart_by_their_places() {
-        let all = ["a/results.json", "b/results.json", "c.json"].map(PathBuf::from);
-        let told: Vec<String> = all.iter().map(|path| told_apart(path, &all)).collect();
-        assert_eq!(told, ["a/results.json", "b/results.json", "c"]);
+    fn results_without_a_label_have_the_name_of_their_file_or_directory() {
+        let target = ["nfs://h/v", "nfs://h/v"];
+        assert_eq!(told(target, ["before", "after/"]), ["before", "after"]);
+        assert_eq!(told(target, ["a/results.json", "b/results.json"]), ["a", "b"]);
+        assert_eq!(told(target, ["results.json", "v1.2"]), ["results", "v1.2"]);
+        assert_eq!(told(["nfs://h/v", "mine"], ["a.json", "b.json"]), ["a", "mine"]);
+    }
+
+    #[test]
+    fn labels_that_are_the_same_are_told_apart_by_names_paths_or_times() {
+        assert_eq!(told(["x", "x"], ["a.json", "b.json"]), ["x (a)", "x (b)"]);
+        assert_eq!(told(["x", "x"], ["1/a.json", "2/a.json"]), ["x (1/a.json)", "x (2/a.json)"]);
+        assert_eq!(told(["x", "y"], ["1/a.json", "2/a.json"]), ["x", "y"]);
+        let times = ["1970-01-01 00:00:00 UTC", "1970-01-02 00:00:00 UTC"];
+        let twice = told(["", ""], ["a.json", "a.json"]);
+        assert_eq!(twice, times.map(|time| format!("a.json ({time})")));
     }
 }

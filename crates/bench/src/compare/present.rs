@@ -94,7 +94,11 @@ pub fn terminal(comparison: &Comparison, width: Option<u16>) -> Text {
     let mut out = Text::new();
     for (number, side) in comparison.sides.iter().enumerate() {
         let role = if number == 0 { "the first" } else { "against it" };
-        out.line(format_args!("{role}: {} ({})", side.label, side.target));
+        if side.label == side.target {
+            out.line(format_args!("{role}: {}", side.target));
+        } else {
+            out.line(format_args!("{role}: {} ({})", side.label, side.target));
+        }
     }
     for test in &comparison.tests {
         let table = rows(comparison, test, RatioRow::Narrow);

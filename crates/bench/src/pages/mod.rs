@@ -19,7 +19,7 @@ mod words;
 
 pub use csv::{csv, csv_columns};
 pub use terminal::{terminal, terminal_within};
-pub(crate) use words::machine as machine_in_words;
+pub(crate) use words::{machine as machine_in_words, when};
 
 use crate::results::Results;
 

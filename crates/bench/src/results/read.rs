@@ -15,6 +15,9 @@ use weir_scenario::scenario::{Chart, Language};
 /// Most bytes of a file of results.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;
 
+/// The JSON in a directory that `--out` names.
+pub const FILE_NAME: &str = "results.json";
+
 /// Why a file could not be read as results. The message says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -25,6 +28,15 @@ pub enum ReadError {
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// A directory has no results.
+    #[error(
+        "{path} has no {FILE_NAME}: name a directory that --out made, or a JSON file",
+        path = path.display()
+    )]
+    Directory {
+        /// The directory.
+        path: PathBuf,
     },
     /// The file is larger than results ever are.
     #[error("{path} is over 256 MiB; results of `weir bench` are smaller", path = path.display())]
@@ -64,12 +76,23 @@ struct Head {
     workload: Option<serde::de::IgnoredAny>,
 }
 
-/// The results in the file at `path`.
+/// The results in the file at `path`, or in the directory there that `--out` named.
 ///
 /// # Errors
 /// [`ReadError`] if it can't be read, is over [`FILE_BYTES_MAX`], is no result, or is newer than
 /// this program.
 pub fn read(path: &Path) -> Result<Results, ReadError> {
+    if path.is_dir() {
+        let inside = path.join(FILE_NAME);
+        if !inside.exists() {
+            return Err(ReadError::Directory { path: path.to_owned() });
+        }
+        return read_file(&inside);
+    }
+    read_file(path)
+}
+
+fn read_file(path: &Path) -> Result<Results, ReadError> {
     let failed = |source| ReadError::File { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
@@ -188,6 +211,17 @@ mod tests {
         let error = parse(text.as_bytes(), Path::new("a.json")).unwrap_err();
         let why = std::error::Error::source(&error).unwrap().to_string();
         assert!(why.contains("line 1") && !why.contains(char::is_control), "{why:?}");
+    }
+
+    #[test]
+    fn a_directory_of_out_is_read_and_another_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = read(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("has no results.json"), "{message}");
+        let results = Results { label: "before".to_owned(), ..Results::default() };
+        let text = serde_json::to_vec(&results).unwrap();
+        std::fs::write(folder.path().join(FILE_NAME), text).unwrap();
+        assert_eq!(read(folder.path()).unwrap().label, "before");
     }
 
     #[test]
