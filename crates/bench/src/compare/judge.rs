@@ -57,8 +57,9 @@ pub(super) fn step(found: &[Option<&StepResult>], sides: &[Side]) -> Option<Step
         .filter_map(|(side, other)| {
             let summaries = (base.summary.as_ref()?, other.summary.as_ref()?);
             let mut against = judge(side, (base, other), summaries, judged_by);
-            against.remarks.extend(doubts(base, label(base_side)));
-            against.remarks.extend(doubts(other, label(side)));
+            let sides = [(base, label(base_side)), (other, label(side))];
+            against.remarks.extend(preparations(sides));
+            against.remarks.extend(sides.into_iter().flat_map(|(step, label)| doubts(step, label)));
             Some(against)
         })
         .collect();
@@ -113,6 +114,16 @@ fn limited(step: &StepResult) -> bool {
         let loads = run.workloads();
         !loads.is_empty() && loads.iter().all(|load| load.rate != Rate::Unlimited)
     })
+}
+
+/// What was done about caches on one side alone: the work is the same, its figures may not be.
+fn preparations(sides: [(&StepResult, &str); 2]) -> Vec<String> {
+    let [first, second] = sides;
+    let alone = |(step, label): (&StepResult, &str), other: &StepResult| -> Vec<String> {
+        let own = step.cache.done.iter().filter(|done| !other.cache.done.contains(done));
+        own.map(|done| format!("{label} alone: caches: {done}")).collect()
+    };
+    [alone(first, second.0), alone(second, first.0)].concat()
 }
 
 /// The reasons against the figures of one side.

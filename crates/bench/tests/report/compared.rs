@@ -81,6 +81,24 @@ fn conditions_of_measuring_are_told_and_compared_all_the_same() {
 }
 
 #[test]
+fn what_one_side_alone_did_about_caches_is_told() {
+    let mut flushed = example::sound();
+    flushed.label = "flushed".to_owned();
+    let flush = "64 GiB of other data was read before";
+    flushed.tests[0].steps[1].cache.done.push(flush.to_owned());
+    let told = |first: &Results, second: &Results| {
+        let comparison = compare(&[first, second]);
+        let step = of(&comparison, "anf-linux-4k-random", "100-0");
+        assert_eq!(step.verdict, Verdict::NoDifference, "it is compared all the same");
+        step.remarks.into_iter().filter(|told| told.contains(" alone: ")).collect::<Vec<_>>()
+    };
+    let wanted = [format!("flushed alone: caches: {flush}")];
+    assert_eq!(told(&example::sound(), &flushed), wanted);
+    assert_eq!(told(&flushed, &example::sound()), wanted);
+    assert_eq!(told(&flushed, &flushed), [""; 0], "both did it");
+}
+
+#[test]
 fn at_a_limited_rate_latency_decides() {
     let limited = |mean_ms: f64| {
         let mut results = example::sound();
