@@ -1,5 +1,10 @@
 //! Live progress on standard error: a bar on a terminal, plain lines otherwise.
 
+mod laying;
+
+pub use laying::Unit;
+
+use laying::Laying;
 use weir_core::units::{latency, span, three_digits};
 use weir_load::engine::{Phase, Window};
 use weir_load::stats::result::mibps;
@@ -21,6 +26,8 @@ pub struct Progress {
     place: String,
     /// Seconds of load that come after this one.
     after_s: Option<f64>,
+    /// The files that are laid out.
+    laying: Laying,
 }
 
 impl Progress {
@@ -38,6 +45,7 @@ impl Progress {
             p99_ms: 0.0,
             place: String::new(),
             after_s: None,
+            laying: Laying::default(),
         }
     }
 
@@ -59,11 +67,17 @@ impl Progress {
         }
     }
 
-    /// Laying out: so many bytes of so many are written, or files made where nothing is.
-    pub fn layout(&mut self, done: u64, total: u64) {
-        if let Some(bar) = &self.bar {
-            let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
-            bar.show(format_args!("{}laying out the files: {percent} %", self.prefix()));
+    /// Laying out: `done` of `total` bytes are written, or files made where nothing is.
+    pub fn layout(&mut self, done: u64, total: u64, unit: Unit) {
+        if self.quiet {
+            return;
+        }
+        let seconds = self.laying.at(done, total);
+        let line = format!("{}{}", self.prefix(), self.laying.line(unit, seconds));
+        match &self.bar {
+            Some(bar) => bar.show(line),
+            None if self.laying.is_due(seconds) => terminal::say(line),
+            None => {}
         }
     }
 
@@ -122,7 +136,7 @@ impl Progress {
         {
             line.push_str(&format!("  {left:.0} s left"));
             if let Some(after) = self.after_s.filter(|after| *after > 0.0) {
-                line.push_str(&format!(", {} in all", span(left + after)));
+                line.push_str(&format!(", {} left in all", span(left + after)));
             }
         }
         line
@@ -160,6 +174,6 @@ mod tests {
         assert!(!line.contains("in all"), "{line}");
         progress.begin("step 2/3 a".to_owned(), Some(111.0));
         let line = progress.line(&window, 0.5);
-        assert!(line.starts_with("step 2/3 a: ") && line.ends_with("9 s left, 2 min in all"));
+        assert!(line.starts_with("step 2/3 a: ") && line.ends_with("9 s left, 2 min left in all"));
     }
 }

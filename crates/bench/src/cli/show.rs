@@ -1,6 +1,6 @@
 //! Live progress of the suite: the current test and step, and a line for each completed step.
 
-use crate::progress::Progress;
+use crate::progress::{Progress, Unit};
 use crate::results::StepResult;
 use crate::suite::{Act, Event};
 use weir_core::units::{latency, three_digits};
@@ -10,12 +10,19 @@ pub(super) struct Show {
     progress: Progress,
     test: String,
     step: String,
+    /// The unit of the step's layout.
+    unit: Unit,
 }
 
 impl Show {
     /// Shows nothing if `quiet`.
     pub(super) fn new(quiet: bool) -> Self {
-        Self { progress: Progress::new(quiet), test: String::new(), step: String::new() }
+        Self {
+            progress: Progress::new(quiet),
+            test: String::new(),
+            step: String::new(),
+            unit: Unit::Bytes,
+        }
     }
 
     /// Handles an event.
@@ -31,12 +38,13 @@ impl Show {
             Event::Step { step, number, of } => {
                 let of = of.map_or_else(String::new, |of| format!("/{of}"));
                 self.step = format!("{}step {number}{of} {}", self.test, step.name);
+                self.unit = Unit::of(&step.loads);
             }
             Event::Run { act, repeat, of, after_s } => {
                 let doing = doing(*act, *repeat, *of);
                 self.progress.begin(format!("{}{doing}", self.step), *after_s);
             }
-            Event::Layout { done, total } => self.progress.layout(*done, *total),
+            Event::Layout { done, total } => self.progress.layout(*done, *total, self.unit),
             Event::Window(window) => self.progress.window(window),
             Event::Done(result) => self.progress.say(&line(result)),
         }

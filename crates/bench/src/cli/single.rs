@@ -3,7 +3,7 @@
 use super::args::BenchArgs;
 use super::sampler::ServerSampler;
 use super::{CliError, Format, output, table};
-use crate::progress::Progress;
+use crate::progress::{Progress, Unit};
 use weir_load::control::Control;
 use weir_load::engine::prepare_with;
 use weir_load::stats::result::RunResult;
@@ -21,8 +21,10 @@ pub(super) fn run(
     }
     let mut sampler = args.server_pid.map(ServerSampler::new).transpose()?;
     let mut progress = Progress::new(args.quiet);
-    let prepared =
-        prepare_with(&target, &workload, control, &mut |done, total| progress.layout(done, total));
+    let unit = Unit::of([&workload]);
+    let prepared = prepare_with(&target, &workload, control, &mut |done, total| {
+        progress.layout(done, total, unit);
+    });
     let outcome = prepared.and_then(|prepared| {
         prepared.run(control, |window| {
             if let Some(sampler) = &mut sampler {
