@@ -353,8 +353,9 @@ fn each_once(test: &TestResult, sentences: impl Fn(&StepResult) -> Vec<String>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Spread;
+    use crate::results::{Spread, Steady, WorkerResult};
     use crate::suite::testing::step_result;
+    use weir_load::stats::result::VerifyResult;
     use weir_scenario::scenario::Bound;
 
     #[test]
@@ -390,6 +391,38 @@ mod tests {
         let [words, parts] = published(&step);
         assert_eq!(words.text, "up to 200 op/s, 50.0 MiB/s at 3.00 ms");
         assert_eq!(parts.text, "50.0 %, 10.0 %");
+    }
+
+    #[test]
+    fn every_mark_is_explained() {
+        let explained = include_str!("../../../../docs/bench.md");
+        let explained: Vec<&str> = explained
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .collect();
+        let noted = StepResult { notes: vec!["a note".to_owned()], ..StepResult::default() };
+        let mut broken = step_result(1.0, 1.0);
+        broken.cache.wanted = Cache::Excluded;
+        broken.cache.open.push("something".to_owned());
+        broken.skipped = Some("why".to_owned());
+        let run = &mut broken.runs[0];
+        run.total.verify = Some(VerifyResult { mismatches: 1, ..VerifyResult::default() });
+        run.total.errors.insert("NFS3ERR_IO".to_owned(), 1);
+        run.total.connections.lost = 1;
+        run.total.interrupted = true;
+        run.total.generator.saturated = true;
+        run.steady = Some(Steady::default());
+        let lost = Some("why".to_owned());
+        run.workers = vec![WorkerResult { lost, ..WorkerResult::default() }];
+        let skipped = StepResult { skipped: Some("why".to_owned()), ..StepResult::default() };
+        let all: Vec<&str> = [&noted, &broken, &skipped]
+            .iter()
+            .flat_map(|step| marks(step))
+            .map(|m| m.word)
+            .collect();
+        assert!(all.len() >= 11, "{all:?}");
+        let missing: Vec<_> = all.iter().filter(|word| !explained.contains(word)).collect();
+        assert!(missing.is_empty(), "docs/bench.md does not explain {missing:?}");
     }
 
     #[test]
