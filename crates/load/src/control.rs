@@ -1,4 +1,4 @@
-//! The hand that outsiders keep on a run: stop it early, and note events in its time.
+//! The control of a run: stop it early, note events, and receive messages about long waits.
 
 use crate::stats::result::Mark;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,15 @@ pub struct Control {
     shared: Arc<Shared>,
 }
 
+/// A function that receives messages about waits.
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,
+    gave_up: AtomicBool,
     state: Mutex<State>,
+    listener: Mutex<Option<Listener>>,
 }
 
 #[derive(Default)]
@@ -39,6 +44,32 @@ impl Control {
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Relaxed)
+    }
+
+    /// A stopped run has waited for an answer as long as it may: no further answer of the target is
+    /// worth such a wait.
+    pub(crate) fn give_up(&self) {
+        self.shared.gave_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Was [`Control::give_up`] called?
+    pub(crate) fn gave_up(&self) -> bool {
+        self.shared.gave_up.load(Ordering::Relaxed)
+    }
+
+    /// Calls `listener` with a sentence whenever an answer of the target takes long outside the
+    /// measured interval. A later listener replaces an earlier one.
+    pub fn on_wait(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
+        *self.shared.listener.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::new(listener));
+    }
+
+    /// Passes `sentence` to the listener, if there is one.
+    pub(crate) fn tell_wait(&self, sentence: &str) {
+        let listener = self.shared.listener.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(listener) = listener {
+            listener(sentence);
+        }
     }
 
     /// Notes that `label` happens now; the result carries it at its place in the run's time.

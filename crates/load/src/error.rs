@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use weir_nfs::client::Refused;
 
 /// Why a run could not be prepared or finished. The message says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,26 @@ pub enum BenchError {
         address: std::net::SocketAddr,
         /// The fault.
         detail: String,
+    },
+    /// The server did not carry a call out (RFC 5531 §9).
+    #[error("{address} ({service}): {refused}{hint}")]
+    Denied {
+        /// The server.
+        address: std::net::SocketAddr,
+        /// The called program.
+        service: &'static str,
+        /// The server's reason.
+        refused: Refused,
+        /// The advice, with a leading separator, or empty.
+        hint: &'static str,
+    },
+    /// The run was stopped while an answer was waited for.
+    #[error("stopped while waiting for an answer of {address} ({service})")]
+    Stopped {
+        /// The server.
+        address: std::net::SocketAddr,
+        /// The called program or protocol.
+        service: &'static str,
     },
     /// The server refused to give the export.
     #[error("{0}")]

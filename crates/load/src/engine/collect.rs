@@ -39,6 +39,8 @@ pub struct Window {
     pub errors: u64,
     /// 99th percentile of the latency; zero if nothing completed.
     pub p99_ms: f64,
+    /// Greatest latency; zero if nothing completed.
+    pub max_ms: f64,
     /// Seconds until sending ends; `None` for a run that ends by a count.
     pub left_s: Option<f64>,
 }
@@ -104,6 +106,7 @@ impl Watcher {
             bytes: std::mem::take(&mut self.bytes),
             errors: std::mem::take(&mut self.errors),
             p99_ms: self.latency.value_at_quantile(0.99) as f64 / 1e6,
+            max_ms: self.latency.max() as f64 / 1e6,
             left_s: (stop_ns != u64::MAX).then(|| seconds(stop_ns.saturating_sub(now_ns))),
         };
         self.latency.reset();

@@ -65,7 +65,7 @@ pub(super) fn drive(
             observe(window);
         });
     }
-    let machine_busy_percent = machine.busy_percent();
+    let (machine_busy_percent, machine_processors) = machine.finish();
     let mut records = Vec::with_capacity(loads.len());
     for ((of_load, load), schedule) in threads.into_iter().zip(loads).zip(&schedules) {
         let mut record = load.record(schedule, started_unix_s);
@@ -73,6 +73,7 @@ pub(super) fn drive(
             record.add(thread.join().map_err(|_| BenchError::Worker)?);
         }
         record.generator.machine_busy_percent = machine_busy_percent;
+        record.generator.machine_processors = machine_processors;
         records.push(record);
     }
     if let (Some(first), marks) = (records.first_mut(), control.take_marks()) {

@@ -1,6 +1,6 @@
 //! Waiting for a target that has ended connections of a load, as a server does that restarts.
 
-use super::{Backend, Prepared};
+use super::{Backend, Prepared, Waits};
 use crate::control::Control;
 use crate::error::BenchError;
 use std::time::{Duration, Instant};
@@ -16,16 +16,18 @@ pub(super) fn await_targets(loads: &[Prepared], control: &Control) {
     let end = Instant::now() + PATIENCE;
     for load in loads.iter().filter(|load| load.plan.workload.verify.is_some()) {
         // Reading back reports the reason if the target does not answer.
-        drop(patiently(end, control, || load.reach()));
+        let waits = Waits::checking(control);
+        let reach = || load.reach(&waits.at_most(end.saturating_duration_since(Instant::now())));
+        drop(patiently(end, control, reach));
     }
 }
 
 impl Prepared {
-    /// Does the target answer?
-    fn reach(&self) -> Result<(), BenchError> {
+    /// Does the target answer within `waits`?
+    fn reach(&self, waits: &Waits) -> Result<(), BenchError> {
         match &self.backend {
-            Backend::Nfs(files) => files.reach(),
-            Backend::Smb(files) => files.reach(),
+            Backend::Nfs(files) => files.reach(waits),
+            Backend::Smb(files) => files.reach(waits),
             // The kernel has its own way to reconnect.
             Backend::Path(_) => Ok(()),
         }

@@ -115,8 +115,10 @@ impl Record {
         self.broken |= other.broken;
         self.marks.extend(other.marks);
         self.notes.merge(other.notes);
-        self.generator.machine_busy_percent =
-            self.generator.machine_busy_percent.max(other.generator.machine_busy_percent);
+        if other.generator.machine_busy_percent > self.generator.machine_busy_percent {
+            self.generator.machine_busy_percent = other.generator.machine_busy_percent;
+            self.generator.machine_processors = other.generator.machine_processors;
+        }
         for (address, count) in other.addresses {
             *self.addresses.entry(address).or_default() += count;
         }

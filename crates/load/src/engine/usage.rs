@@ -101,11 +101,12 @@ impl MachineMeter {
         self.to = now;
     }
 
-    /// Share of the time, 0 to 100; 0 if nothing was measured.
-    pub(super) fn busy_percent(&self) -> f64 {
+    /// Share of the time that the processors were busy, 0 to 100, and how many there are; zero if
+    /// nothing was measured.
+    pub(super) fn finish(&self) -> (f64, u32) {
         match (self.from, self.to) {
-            (Some(from), Some(to)) => to.busy_percent_since(from),
-            _ => 0.0,
+            (Some(from), Some(to)) => (to.busy_percent_since(from), to.processors()),
+            _ => (0.0, 0),
         }
     }
 }

@@ -52,6 +52,8 @@ pub fn this_thread() -> Duration {
 pub struct MachineTime {
     busy: u64,
     all: u64,
+    /// The processors that are online.
+    processors: u32,
 }
 
 /// The time of all processors so far, from `/proc/stat`.
@@ -70,7 +72,17 @@ impl MachineTime {
         let ticks = ticks.collect::<Result<Vec<_>, _>>().ok()?;
         let all = ticks.iter().sum();
         let idle: u64 = ticks.iter().skip(3).take(2).sum();
-        (ticks.len() >= 5).then(|| Self { busy: all - idle, all })
+        let is_one = |line: &&str| {
+            let number = line.strip_prefix("cpu").unwrap_or_default();
+            number.starts_with(|first: char| first.is_ascii_digit())
+        };
+        let processors = u32::try_from(stat.lines().filter(is_one).count()).unwrap_or(u32::MAX);
+        (ticks.len() >= 5).then(|| Self { busy: all - idle, all, processors })
+    }
+
+    /// The number of processors.
+    pub const fn processors(self) -> u32 {
+        self.processors
     }
 
     /// Share of the time since `before` that they were busy, 0 to 100.
@@ -136,6 +148,8 @@ mod tests {
         let before = MachineTime::parse("cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 1 2 3").unwrap();
         let after = MachineTime::parse("cpu  40 0 30 90 40 0 0 0 0 0").unwrap();
         assert!((after.busy_percent_since(before) - 50.0).abs() < 1e-9);
+        let two = MachineTime::parse("cpu  4 0 4 7 1\ncpu0 2 0 2 3 1\ncpu1 2 0 2 4 0\nintr 9\n");
+        assert_eq!([before.processors(), two.unwrap().processors()], [1, 2]);
         assert!(before.busy_percent_since(before).abs() < 1e-9);
         assert_eq!(MachineTime::parse("cpu  1 2"), None);
         assert!(machine().is_ok());

@@ -234,6 +234,9 @@ pub struct Generator {
     /// measured interval; the busiest machine's of several. 0 to 100; 0 if that is not known.
     #[serde(default)]
     pub machine_busy_percent: f64,
+    /// Number of processors of that machine; 0 if it is not known.
+    #[serde(default)]
+    pub machine_processors: u32,
 }
 
 /// The use of the server's process while it was measured.

@@ -39,8 +39,9 @@ pub struct NfsTarget {
     /// More addresses of the same server. Clients are dealt to all of them in turn, this first
     /// one first; files are laid out through the first.
     pub more: Vec<SocketAddr>,
-    /// The server's address for MOUNT.
-    pub mount_address: SocketAddr,
+    /// The port of MOUNT on the first address. Without one, MOUNT is asked for on the port of NFS,
+    /// and where that does not serve it on the port that the port mapper names.
+    pub mount_port: Option<u16>,
     /// The export, with its leading slash.
     pub export: String,
     /// User in the AUTH_SYS credential.
@@ -53,27 +54,30 @@ pub struct NfsTarget {
     /// The machine name in the AUTH_SYS credential (RFC 5531 §8.2); several clients add their
     /// numbers to it.
     pub machine: String,
+    /// Connections leave from source ports below 1024, as exports with the option `secure` demand.
+    pub resvport: bool,
 }
 
 impl NfsTarget {
-    /// An export on one address, MOUNT on the same port, asked for as the superuser.
+    /// An export on one address, asked for as the superuser.
     #[must_use]
     pub fn new(address: SocketAddr, export: impl Into<String>) -> Self {
         Self {
             address,
             more: Vec::new(),
-            mount_address: address,
+            mount_port: None,
             export: export.into(),
             uid: 0,
             gid: 0,
             sources: Vec::new(),
             machine: MACHINE.to_owned(),
+            resvport: false,
         }
     }
 
-    /// Reads `nfs://HOST[,HOST...][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`. A port behind the
-    /// last host is that of all hosts that have none of their own. Host names are resolved now;
-    /// the first address of each is taken. MOUNT is asked for on the first host.
+    /// Reads `nfs://HOST[,HOST...][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N&resvport=1]`. A port
+    /// behind the last host is that of all hosts that have none of their own. Host names are
+    /// resolved now; the first address of each is taken. MOUNT is asked for on the first host.
     ///
     /// # Errors
     /// [`BenchError::Target`] says what is wrong with the text.
@@ -93,17 +97,25 @@ impl NfsTarget {
         target.more = addresses.collect();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let number = value.parse::<u32>().map_err(|_| {
-                refuse(&format!("the value of {key:?} must be a number, not {value:?}"))
-            })?;
+            let number = || {
+                value.parse::<u32>().map_err(|_| {
+                    refuse(&format!("the value of {key:?} must be a number, not {value:?}"))
+                })
+            };
             match key {
-                "mountport" => target.mount_address.set_port(
-                    u16::try_from(number).map_err(|_| refuse("mountport is over 65535"))?,
-                ),
-                "uid" => target.uid = number,
-                "gid" => target.gid = number,
+                "mountport" => {
+                    let port = u16::try_from(number()?);
+                    target.mount_port = Some(port.map_err(|_| refuse("mountport is over 65535"))?);
+                }
+                "resvport" => match number()? {
+                    value @ (0 | 1) => target.resvport = value == 1,
+                    _ => return Err(refuse("resvport is 0 or 1")),
+                },
+                "uid" => target.uid = number()?,
+                "gid" => target.gid = number()?,
                 _ => {
-                    return Err(refuse(&format!("{key:?} is not one of mountport, uid, gid")));
+                    let known = "known are mountport, uid, gid and resvport";
+                    return Err(refuse(&format!("the option {key:?} is unknown; {known}")));
                 }
             }
         }
@@ -278,10 +290,13 @@ mod tests {
         let target =
             NfsTarget::parse("nfs://127.0.0.1:2050/vol/a?mountport=7&uid=5&gid=6").unwrap();
         assert_eq!(target.address, "127.0.0.1:2050".parse().unwrap());
-        assert_eq!(target.mount_address, "127.0.0.1:7".parse().unwrap());
+        assert_eq!((target.mount_port, target.resvport), (Some(7), false));
         assert_eq!((target.export.as_str(), target.uid, target.gid), ("/vol/a", 5, 6));
         let six = NfsTarget::parse("nfs://[::1]/v").unwrap();
         assert_eq!(six.address, "[::1]:2049".parse().unwrap());
+        assert_eq!(six.mount_port, None);
+        assert!(NfsTarget::parse("nfs://[::1]/v?resvport=1").unwrap().resvport);
+        assert!(!NfsTarget::parse("nfs://[::1]/v?resvport=0").unwrap().resvport);
     }
 
     #[test]
@@ -298,11 +313,17 @@ mod tests {
 
     #[test]
     fn wrong_urls_say_what_is_wrong() {
-        let message = |url| NfsTarget::parse(url).unwrap_err().to_string();
+        let message = |url: &str| NfsTarget::parse(url).unwrap_err().to_string();
         assert!(message("127.0.0.1:/vol").contains("must start with nfs://"));
         assert!(message("nfs://127.0.0.1").contains("export is missing"));
         assert!(message("nfs://127.0.0.1/v?mountport=x").contains("must be a number"));
-        assert!(message("nfs://127.0.0.1/v?port=1").contains("not one of mountport"));
+        assert!(message("nfs://127.0.0.1/v?resvport=2").contains("resvport is 0 or 1"));
+        for unknown in ["port=1", "mountproto=tcp", "ro"] {
+            let url = format!("nfs://127.0.0.1/v?{unknown}");
+            let told = message(&url);
+            let name = unknown.split('=').next().unwrap();
+            assert!(told.contains(&format!("the option {name:?} is unknown; known")), "{told}");
+        }
         assert!(message("nfs://127.0.0.1,127.0.0.1/v").contains("there twice"));
         assert!(message("nfs://127.0.0.1,,127.0.0.2/v").contains("a host is missing"));
         assert!(message("nfs://127.0.0.1:x/v").contains("not a port number"));

@@ -442,6 +442,12 @@ impl Default for Workload {
 }
 
 impl Workload {
+    /// The requests that all its jobs keep in flight together.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        u64::from(self.jobs) * u64::from(self.depth)
+    }
+
     /// The load as it is applied to `target`. Over NFS the direct writes of a load that asks for no
     /// stability are `FILE_SYNC`: Linux sends a write of a file that is open with `O_DIRECT` so
     /// where it fits into one request, as all requests here do. Over SMB, `O_DIRECT` does not make

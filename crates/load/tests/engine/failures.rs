@@ -4,7 +4,9 @@ use crate::responder::{Responder, Verdict, count, nobody};
 use crate::{MKDIR, READ, REMOVE, SETATTR, Site, WRITE, workload};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use weir_load::{Control, Layout, NfsTarget, Pattern, Target, VerifyScope, Workload, prepare};
+use weir_load::{
+    Control, Layout, NfsTarget, Pattern, Target, VerifyScope, Workload, prepare, prepare_with,
+};
 use weir_nfs::v3::wire::Status;
 
 const FSINFO: u32 = 19;
@@ -28,6 +30,28 @@ fn a_refused_connection_asks_whether_the_server_runs() {
     let target = Target::Nfs(NfsTarget::new(closed, "/vol"));
     let message = refusal(&target, &Workload::default());
     assert!(message.contains("is the server running"), "{message}");
+}
+
+#[test]
+fn a_stop_ends_the_wait_for_a_server_that_accepts_and_does_not_answer() {
+    use std::io::Read as _;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = Target::Nfs(NfsTarget::new(listener.local_addr().unwrap(), "/vol"));
+    let control = Control::new();
+    let hand = control.clone();
+    // The server has the call, and says nothing until the client has given up.
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = [0; 4096];
+        assert!(stream.read(&mut bytes).unwrap() > 0);
+        hand.stop();
+        while stream.read(&mut bytes).is_ok_and(|count| count > 0) {}
+    });
+    let prepared = prepare_with(&target, &Workload::default(), &control, &mut |_, _| {});
+    let message = prepared.err().unwrap().to_string();
+    assert!(message.starts_with("stopped while waiting for an answer of 127.0.0.1"), "{message}");
+    assert!(message.ends_with("(MOUNT)"), "{message}");
+    server.join().unwrap();
 }
 
 #[test]

@@ -68,7 +68,7 @@ struct World {
     volume: Arc<VolumeView<MemStore>>,
     hook: Hook,
     door: Arc<Door>,
-    peers: Mutex<BTreeSet<IpAddr>>,
+    peers: Mutex<BTreeSet<SocketAddr>>,
     /// Machine names of callers.
     machines: Mutex<BTreeSet<String>>,
     /// Own addresses that clients connected to.
@@ -158,7 +158,12 @@ impl Responder {
 
     /// Addresses that clients came from.
     pub(crate) fn peers(&self) -> BTreeSet<IpAddr> {
-        self.shared.peers.lock().unwrap().clone()
+        self.shared.peers.lock().unwrap().iter().map(SocketAddr::ip).collect()
+    }
+
+    /// Ports that clients came from.
+    pub(crate) fn ports(&self) -> BTreeSet<u16> {
+        self.shared.peers.lock().unwrap().iter().map(SocketAddr::port).collect()
     }
 
     /// Machine names of callers.
@@ -201,7 +206,7 @@ impl World {
     fn talk(&self, mut stream: TcpStream) {
         stream.set_nodelay(true).unwrap();
         let peer = stream.peer_addr().unwrap();
-        self.peers.lock().unwrap().insert(peer.ip());
+        self.peers.lock().unwrap().insert(peer);
         self.locals.lock().unwrap().insert(stream.local_addr().unwrap());
         let began = self.door.restarts();
         let (mut deframer, mut bytes) = (Deframer::new(), Vec::new());

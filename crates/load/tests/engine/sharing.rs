@@ -119,6 +119,28 @@ fn each_client_calls_under_a_machine_name_of_its_own_also_from_one_address() {
 }
 
 #[test]
+fn resvport_takes_privileged_ports_for_all_connections_or_says_what_it_needs() {
+    let server = Responder::start();
+    // An address of this test alone, so that its ports are free.
+    let here = std::net::IpAddr::from([127, 66, 12, 1]);
+    let target = NfsTarget { resvport: true, sources: vec![here], ..server.nfs_target("/vol") };
+    let load = Workload { jobs: 4, connections: 4, ..workload(Pattern::Random, 100, 400) };
+    let bound = std::net::TcpListener::bind((here, 665));
+    let may = !bound.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    let prepared = prepare(&Target::Nfs(target), &load);
+    if !may {
+        let error = prepared.err().unwrap().to_string();
+        assert!(error.contains("CAP_NET_BIND_SERVICE"), "{error}");
+        return;
+    }
+    let result = prepared.unwrap().run(&Control::new(), |_| {}).unwrap();
+    assert!(result.is_clean(), "{:?}", result.errors);
+    assert_eq!(result.connections.opened, 4);
+    let ports = server.ports();
+    assert!(ports.len() >= 4 && ports.iter().all(|port| (665..1024).contains(port)), "{ports:?}");
+}
+
+#[test]
 fn loads_of_several_targets_have_results_for_each_and_for_all() {
     let sites = Site::both();
     let targets: Targets = [("a", &sites[0]), ("b", &sites[1])]

@@ -18,10 +18,10 @@ pub struct Reply<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The call was denied.
-    #[error("the server denied the call: {0:?}")]
+    #[error("the server denied the call: {0}")]
     Denied(RejectReason),
     /// The call was accepted and then failed.
-    #[error("the server could not execute the call: {0:?}")]
+    #[error("the server did not execute the call: {0}")]
     Failed(AcceptError),
 }
 

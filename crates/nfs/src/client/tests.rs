@@ -1,7 +1,7 @@
 //! Tests of calls and replies as a load generator uses them.
 
 use super::{CallError, Caller, Null, Refused, RemoteCall, Reply, padding};
-use crate::rpc::{AcceptError, Call, Deframer, Step, reply};
+use crate::rpc::{AcceptError, AuthStat, Call, Deframer, RejectReason, Step, reply};
 use crate::v3::wire::samples::{VERIFIER, fh, wcc};
 use crate::v3::wire::{
     CommitArgs, CommitOk, CommitRes, GetattrArgs, Procedure, ReadArgs, StableHow, WriteArgs,
@@ -70,4 +70,18 @@ fn results_are_read_or_refused() {
     let record = reply::error(Vec::new(), 9, AcceptError::SystemError);
     let refused = Reply::parse(&record[4..]).unwrap().results::<CommitArgs<'_>>();
     assert_eq!(refused, Err(CallError::Refused(Refused::Failed(AcceptError::SystemError))));
+}
+
+#[test]
+fn a_refusal_is_told_with_the_names_of_the_standard() {
+    let auth = |stat| Refused::Denied(RejectReason::AuthError(stat)).to_string();
+    assert_eq!(
+        auth(AuthStat::TOOWEAK),
+        "the server denied the call: AUTH_TOOWEAK: the credential is not enough"
+    );
+    assert_eq!(auth(AuthStat(13)), "the server denied the call: auth_stat 13");
+    let failed = |error| Refused::Failed(error).to_string();
+    assert!(failed(AcceptError::ProgramUnavailable).contains("PROG_UNAVAIL: it does not serve"));
+    let mismatch = failed(AcceptError::ProgramMismatch { low: 1, high: 2 });
+    assert!(mismatch.contains("PROG_MISMATCH: it serves versions 1 to 2"), "{mismatch}");
 }

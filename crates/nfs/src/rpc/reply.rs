@@ -6,6 +6,7 @@ use super::auth::AUTH_NONE;
 use super::{LAST_FRAGMENT, MSG_REPLY, RPC_VERSION};
 use crate::xdr::Writer;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Room made for a reply at once, in bytes: enough for every reply without payload.
 const RESERVE_BYTES: usize = 512;
@@ -18,11 +19,13 @@ const REJECT_AUTH_ERROR: u32 = 1;
 const ACCEPT_SUCCESS: u32 = 0;
 
 /// Why an accepted call was not carried out (RFC 5531 §9, `accept_stat`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AcceptError {
     /// PROG_UNAVAIL: no such program here.
+    #[error("PROG_UNAVAIL: it does not serve this program")]
     ProgramUnavailable,
     /// PROG_MISMATCH: the program is here, but not in that version.
+    #[error("PROG_MISMATCH: it serves versions {low} to {high} of this program")]
     ProgramMismatch {
         /// Lowest version spoken.
         low: u32,
@@ -30,10 +33,13 @@ pub enum AcceptError {
         high: u32,
     },
     /// PROC_UNAVAIL: the program has no such procedure.
+    #[error("PROC_UNAVAIL: its program does not have this procedure")]
     ProcedureUnavailable,
     /// GARBAGE_ARGS: the arguments can't be decoded.
+    #[error("GARBAGE_ARGS: it cannot decode the arguments")]
     GarbageArgs,
     /// SYSTEM_ERR: the server is out of memory or the like.
+    #[error("SYSTEM_ERR: it is out of memory, or the like")]
     SystemError,
 }
 
@@ -54,6 +60,19 @@ impl AuthStat {
     pub const TOOWEAK: Self = Self(5);
 }
 
+impl fmt::Display for AuthStat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::BADCRED => "AUTH_BADCRED: the credential is malformed",
+            Self::REJECTEDCRED => "AUTH_REJECTEDCRED: the client must begin a new session",
+            Self::BADVERF => "AUTH_BADVERF: the verifier is malformed",
+            Self::REJECTEDVERF => "AUTH_REJECTEDVERF: the verifier expired",
+            Self::TOOWEAK => "AUTH_TOOWEAK: the credential is not enough",
+            Self(value) => return write!(f, "auth_stat {value}"),
+        })
+    }
+}
+
 /// A denied call (RFC 5531 §9, `rejected_reply`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
@@ -64,11 +83,13 @@ pub struct Rejection {
 }
 
 /// Why a call was denied (RFC 5531 §9, `reject_stat`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectReason {
     /// RPC_MISMATCH: only version 2 is spoken.
+    #[error("RPC_MISMATCH: it does not speak version 2 of RPC")]
     RpcMismatch,
     /// AUTH_ERROR: the caller's identity was not accepted.
+    #[error("{0}")]
     AuthError(AuthStat),
 }
 

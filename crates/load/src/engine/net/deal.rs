@@ -2,7 +2,7 @@
 
 use super::conn::{Conn, Slots};
 use super::worker::NetWorker;
-use super::{Channel, connect};
+use super::{Channel, Ports, connect};
 use crate::engine::job::Job;
 use crate::engine::{Plan, Worker};
 use crate::error::BenchError;
@@ -27,8 +27,8 @@ pub(in crate::engine) struct Seat<'a> {
 
 impl Seat<'_> {
     /// Connects.
-    pub(in crate::engine) fn connect(&self) -> Result<TcpStream, BenchError> {
-        connect(self.address, self.source)
+    pub(in crate::engine) fn connect(&self, ports: Ports) -> Result<TcpStream, BenchError> {
+        connect(self.address, self.source, ports)
     }
 }
 
@@ -60,11 +60,28 @@ pub(in crate::engine) fn counts(
     addresses: &Addresses<'_>,
 ) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
-    for unit in units(workload) {
-        let address = addresses.of_client(unit.client);
-        *counts.entry(address.to_string()).or_default() += unit.connections as u64;
+    for ((_, address), connections) in pairs(workload, addresses) {
+        *counts.entry(address.to_string()).or_default() += connections;
     }
     counts
+}
+
+/// The two ends of connections: a source address, if the system does not choose it, and an address
+/// of the server.
+pub(in crate::engine) type Pair = (Option<IpAddr>, SocketAddr);
+
+/// The number of the load's connections between each two addresses.
+pub(in crate::engine) fn pairs(
+    workload: &Workload,
+    addresses: &Addresses<'_>,
+) -> BTreeMap<Pair, u64> {
+    let mut pairs = BTreeMap::new();
+    for unit in units(workload) {
+        let source = addresses.source(unit.client, workload.clients);
+        let pair = (source, addresses.of_client(unit.client));
+        *pairs.entry(pair).or_default() += unit.connections as u64;
+    }
+    pairs
 }
 
 /// Checks that the connections can carry what the jobs keep in flight.

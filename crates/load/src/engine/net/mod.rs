@@ -1,6 +1,7 @@
 //! Load over connections, whatever the protocol: threads with their connections, requests in
 //! flight, added distances, and the dealing of connections. A protocol is a [`Channel`].
 
+mod blocking;
 mod conn;
 mod deal;
 mod dial;
@@ -10,9 +11,11 @@ mod passing;
 mod timers;
 mod worker;
 
+pub(super) use blocking::Blocking;
+pub use blocking::Waits;
 pub(super) use conn::{Slot, Work};
-pub(super) use deal::{Opened, Seat, check, counts, names, sources, workers};
-pub(super) use dial::connect;
+pub(super) use deal::{Opened, Pair, Seat, check, counts, names, pairs, sources, workers};
+pub(super) use dial::{PRIVILEGED, Ports, check_privileged, connect};
 pub(super) use inbox::{Event, Inbox, MARK_BYTES, Mark, Records};
 pub(super) use outbox::Outbox;
 

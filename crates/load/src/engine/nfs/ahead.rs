@@ -3,11 +3,10 @@
 //! For what comes before and after the measured interval. The load itself has its own engine
 //! ([`super::super::net`]), where a server that wants time has failed the operation.
 
-use super::session::{Session, malformed, wants_time};
+use super::session::{Peer, Session, wants_time};
 use crate::control::Control;
 use crate::error::BenchError;
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 use weir_nfs::client::{RemoteCall, Reply};
 
@@ -30,21 +29,21 @@ pub enum FollowUp<T> {
 /// A reply, and from whom it is.
 pub struct Answered<'a> {
     reply: Reply<'a>,
-    address: SocketAddr,
+    peer: Peer,
 }
 
 impl<'a> Answered<'a> {
     /// The results of the call, whose arguments were an `A`.
     ///
     /// # Errors
-    /// [`BenchError::Protocol`] if there are none, or they are malformed.
+    /// [`BenchError::Denied`] if there are none, [`BenchError::Protocol`] if they are malformed.
     pub fn results<A: RemoteCall>(&self) -> Result<A::Results<'a>, BenchError> {
-        self.reply.results::<A>().map_err(|error| malformed(self.address, &error))
+        self.reply.results::<A>().map_err(|error| self.peer.failed(error))
     }
 
     /// The error of a wrong reply.
     pub const fn protocol(&self, detail: String) -> BenchError {
-        BenchError::Protocol { address: self.address, detail }
+        BenchError::Protocol { address: self.peer.address, detail }
     }
 }
 
@@ -116,18 +115,16 @@ impl Session {
                     pending.insert(ask(self, &item), item);
                 }
             }
-            let address = self.address();
+            let peer = self.peer();
             let answer = self.answer(|reply| {
                 let Some(item) = pending.remove(&reply.xid) else {
-                    let xid = reply.xid;
-                    let detail = format!("a reply without a request (xid {xid:#010x})");
-                    return Err(BenchError::Protocol { address, detail });
+                    return Err(peer.unasked(reply.xid));
                 };
                 if patience.forgives(wants_time(reply)) {
                     later.push(item);
                     return Ok(Ok(FollowUp::Done));
                 }
-                Ok(judge(item, Answered { reply: *reply, address }))
+                Ok(judge(item, Answered { reply: *reply, peer }))
             });
             let judged = match answer {
                 Ok(judged) => judged,

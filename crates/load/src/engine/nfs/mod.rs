@@ -15,8 +15,9 @@ mod verifiers;
 mod verify;
 
 use super::job::Made;
-use super::net::{self, Opened, Seat};
+use super::net::{self, Opened, Ports, Seat, Waits};
 use super::{Layingout, Limits, Plan, Worker, check_room};
+use crate::control::Control;
 use crate::error::BenchError;
 use crate::target::NfsTarget;
 use crate::workload::{Layout, Stability, Workload};
@@ -24,7 +25,7 @@ use calls::{Encoder, Handles};
 use channel::{NfsChannel, Shown};
 use inbox::{HEAD_BYTES, RpcRecords};
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use verifiers::{News, Verifiers};
 use weir_core::Credentials;
@@ -42,8 +43,12 @@ pub use status::name as status_name;
 pub(super) struct Files {
     target: NfsTarget,
     caller: Caller,
+    /// The control of the run.
+    control: Control,
     sources: Vec<Option<IpAddr>>,
     root: Box<[u8]>,
+    /// The address of MOUNT.
+    mounted_at: SocketAddr,
     handles: Arc<Handles>,
     created_directory: bool,
     /// Names of the files that this load made and that need not stay.
@@ -61,21 +66,27 @@ impl Files {
         let workload = &plan.workload;
         let caller = caller(target, &target.machine);
         let sources = net::sources(workload, &target.addresses());
-        let root = mount(target, caller.clone())?;
-        let mut session = Session::open(target.address, None, caller.clone())?.patient();
+        let control = progress.control.clone();
+        let checking = Waits::checking(&control);
+        let mounted = mount::find(target, &caller, &checking)?;
+        let root = mounted.handle;
+        let mut session = Session::of(target, caller.clone(), &checking)?.patient();
         for further in &target.more {
             // A wrong address is told before anything is made.
-            drop(net::connect(*further, None)?);
+            drop(net::connect(*further, None, Ports::of(target))?);
         }
         let limits = limits(&mut session, &root)?;
         limits.check(workload)?;
+        session.set_waits(Waits::working(&control));
         let (directory, created_directory) =
             layout::directory(&mut session, &root, &workload.directory)?;
         let mut files = Self {
             target: target.clone(),
             caller,
+            control,
             sources,
             root,
+            mounted_at: mounted.at,
             handles: Arc::new(Handles::new(directory, plan.files.len())),
             created_directory,
             made: Vec::new(),
@@ -117,7 +128,8 @@ impl Files {
         if wanted.is_empty() {
             return Ok(());
         }
-        files::find(&mut self.session()?, plan, wanted, Arc::make_mut(&mut self.handles))
+        let mut session = self.session(&Waits::checking(&self.control))?;
+        files::find(&mut session, plan, wanted, Arc::make_mut(&mut self.handles))
     }
 
     /// Connects, and deals jobs and connections to the threads.
@@ -127,7 +139,7 @@ impl Files {
     }
 
     fn open(&self, plan: &Plan, seat: &Seat<'_>) -> Result<Opened<NfsChannel>, BenchError> {
-        let stream = seat.connect()?;
+        let stream = seat.connect(Ports::of(&self.target))?;
         let place = (u64::from(seat.client) << 32) | u64::from(stream_port(&stream));
         let sequence = u32::try_from(mix(plan.run ^ place) >> 32).unwrap_or(0);
         let whole = plan.workload.verify_reads.then(|| record_bytes_max(&plan.workload));
@@ -163,7 +175,7 @@ impl Files {
     }
 
     fn commit(&self, plan: &Plan, files: &[usize]) -> Result<(), BenchError> {
-        let mut session = self.session()?;
+        let mut session = self.working()?;
         let mut see = |verifier| {
             if self.verifiers.see(self.target.address, verifier) == News::Changed
                 && let Some(ledger) = &plan.common.ledger
@@ -185,7 +197,7 @@ impl Files {
             // A server that does not answer has shown that already.
             drop(self.commit(plan, &[file]));
         }
-        let words = |(address, count): (std::net::SocketAddr, usize)| {
+        let words = |(address, count): (SocketAddr, usize)| {
             let what = format!(
                 "the write verifier of {address} changed: the server restarted, and may have lost \
                  writes that were not committed"
@@ -197,13 +209,13 @@ impl Files {
 
     /// Removes the files that the preparation made, and what jobs left.
     pub(super) fn remove_files(&self, plan: &Plan, left: &[Made]) -> Result<(), BenchError> {
-        let mut session = self.session()?;
+        let mut session = self.working()?;
         let directory = &self.handles.directory;
         let made = self.made.iter().map(|name| (name.clone(), false));
         let left = left.iter().map(|made| (made.name(), made.directory));
         files::remove(&mut session, directory, made.chain(left))?;
         if plan.keep_directory || !self.created_directory {
-            return mount::unmount(&self.target, self.caller.clone());
+            return self.unmount();
         }
         Ok(())
     }
@@ -214,23 +226,34 @@ impl Files {
             return Ok(());
         }
         let wanted = &plan.workload.directory;
-        let mut session = self.session()?;
+        let mut session = self.working()?;
         let occupied = super::remove_patiently(plan.workload.part.is_some(), || {
             layout::remove_directory(&mut session, &self.root, wanted)
         })?;
         if occupied {
             return Err(layout::not_removed(wanted, Status::NOTEMPTY));
         }
-        mount::unmount(&self.target, self.caller.clone())
+        self.unmount()
     }
 
-    /// Does the server answer, and know the directory?
-    pub(super) fn reach(&self) -> Result<(), BenchError> {
-        layout::attributes(&mut self.session()?, &self.handles.directory)
+    fn unmount(&self) -> Result<(), BenchError> {
+        let waits = Waits::working(&self.control);
+        mount::unmount(&self.target, &self.caller, &waits, self.mounted_at)
     }
 
-    fn session(&self) -> Result<Session, BenchError> {
-        Ok(Session::open(self.target.address, None, self.caller.clone())?.patient())
+    /// Does the server answer within `waits`, and know the directory?
+    pub(super) fn reach(&self, waits: &Waits) -> Result<(), BenchError> {
+        let mut session = self.session(waits)?;
+        layout::attributes(&mut session, &self.handles.directory)
+    }
+
+    /// A session that changes something at the server.
+    fn working(&self) -> Result<Session, BenchError> {
+        self.session(&Waits::working(&self.control))
+    }
+
+    fn session(&self, waits: &Waits) -> Result<Session, BenchError> {
+        Ok(Session::of(&self.target, self.caller.clone(), waits)?.patient())
     }
 }
 

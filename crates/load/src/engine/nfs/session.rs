@@ -2,19 +2,20 @@
 //! laying them out, reading them back.
 
 use super::ahead::Patience;
-use crate::engine::net::connect;
+use crate::engine::net::{Blocking, Ports, Waits, connect};
 use crate::error::BenchError;
+use crate::target::NfsTarget;
 use std::hash::BuildHasher;
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use weir_nfs::client::{Caller, RemoteCall, Reply};
-use weir_nfs::rpc::{Deframer, Step};
+use weir_nfs::client::{CallError, Caller, Refused, RemoteCall, Reply};
+use weir_nfs::rpc::{AuthStat, Deframer, RejectReason, Step};
 use weir_nfs::v3::wire::Status;
 
-/// A throttled volume may delay a window of large writes by tens of seconds.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 const RECEIVE_BYTES: usize = 256 * 1024;
+
+/// The name of the program NFS in messages.
+const NFS: &str = "NFS";
 
 /// Numbers of calls lie below this one; those above are for [`Session::queue_as`].
 const XID_MASK: u32 = 0x3FFF_FFFF;
@@ -27,10 +28,27 @@ fn first_xid() -> u32 {
     u32::try_from(number).unwrap_or(0)
 }
 
+impl Ports {
+    /// The source ports of connections to `target`.
+    pub(super) const fn of(target: &NfsTarget) -> Self {
+        if target.resvport { Self::Privileged } else { Self::Any }
+    }
+}
+
+/// The server at the other end of a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub(super) address: SocketAddr,
+    /// The called program.
+    pub(super) service: &'static str,
+    /// The source ports of the client.
+    pub(super) ports: Ports,
+}
+
 /// A blocking connection. Calls may be sent ahead; replies are taken one at a time.
 pub struct Session {
-    stream: TcpStream,
-    address: SocketAddr,
+    connection: Blocking,
+    ports: Ports,
     caller: Caller,
     out: Vec<u8>,
     received: Vec<u8>,
@@ -41,20 +59,40 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects to `address`; every call is made by `caller`.
+    /// Connects to NFS at `address`; every call is made by `caller`.
+    ///
+    /// # Errors
+    /// [`BenchError::Connect`] if there is no connection.
     pub fn open(
         address: SocketAddr,
         source: Option<IpAddr>,
         caller: Caller,
     ) -> Result<Self, BenchError> {
-        let stream = connect(address, source)?;
-        stream
-            .set_read_timeout(Some(ANSWER_TIMEOUT))
-            .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)))
-            .map_err(|source| BenchError::Connection { address, source })?;
+        let peer = Peer { address, service: NFS, ports: Ports::Any };
+        Self::with(peer, source, caller, &Waits::default())
+    }
+
+    /// Connects to NFS of `target`; every call is made by `caller`, with the time limits `waits`.
+    ///
+    /// # Errors
+    /// [`BenchError::Connect`] if there is no connection.
+    pub fn of(target: &NfsTarget, caller: Caller, waits: &Waits) -> Result<Self, BenchError> {
+        let peer = Peer { address: target.address, service: NFS, ports: Ports::of(target) };
+        Self::with(peer, None, caller, waits)
+    }
+
+    /// Connects to `peer`.
+    pub(super) fn with(
+        peer: Peer,
+        source: Option<IpAddr>,
+        caller: Caller,
+        waits: &Waits,
+    ) -> Result<Self, BenchError> {
+        let Peer { address, service, ports } = peer;
+        let stream = connect(address, source, ports)?;
         Ok(Self {
-            stream,
-            address,
+            connection: Blocking::new(stream, (address, service), waits)?,
+            ports,
             caller,
             out: Vec::new(),
             received: Vec::new(),
@@ -68,13 +106,20 @@ impl Session {
     /// Resets the connection, like a machine that has lost its power. An orderly close would tell
     /// the server that the client has all replies.
     pub fn reset(self) {
+        let stream = self.connection.into_stream();
         // A failure means that the connection is gone already.
-        drop(socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)));
+        drop(socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)));
     }
 
     /// The server.
-    pub(super) const fn address(&self) -> SocketAddr {
-        self.address
+    pub(super) const fn peer(&self) -> Peer {
+        let (address, service) = (self.connection.address(), self.connection.service());
+        Peer { address, service, ports: self.ports }
+    }
+
+    /// Changes the time limits for answers.
+    pub(super) fn set_waits(&mut self, waits: Waits) {
+        self.connection.set_waits(waits);
     }
 
     /// The session, with patience: a server that wants to be asked later is asked again for a while
@@ -93,20 +138,18 @@ impl Session {
     where
         A: RemoteCall,
     {
-        let (address, is_patient) = (self.address, self.is_patient);
+        let (peer, is_patient) = (self.peer(), self.is_patient);
         let (mut patience, mut read) = (Patience::default(), Some(read));
         loop {
             let asked = self.queue(|caller, out, xid| caller.call(out, xid, args));
             let answer = self.answer(|reply| {
                 if reply.xid != asked {
-                    let xid = reply.xid;
-                    let detail = format!("a reply without a request (xid {xid:#010x})");
-                    return Err(BenchError::Protocol { address, detail });
+                    return Err(peer.unasked(reply.xid));
                 }
                 if is_patient && patience.forgives(wants_time(reply)) {
                     return Ok(None);
                 }
-                let results = reply.results::<A>().map_err(|error| malformed(address, &error))?;
+                let results = reply.results::<A>().map_err(|error| peer.failed(error))?;
                 Ok(read.take().map(|read| read(results)))
             })?;
             match answer {
@@ -137,11 +180,11 @@ impl Session {
         read: impl FnOnce(&Reply<'_>) -> Result<T, BenchError>,
     ) -> Result<T, BenchError> {
         self.flush()?;
-        let address = self.address;
+        let peer = self.peer();
         let taken;
         let record = loop {
             let waiting = self.received.get(self.consumed..).unwrap_or(&[]);
-            let step = self.deframer.next(waiting).map_err(|error| malformed(address, &error))?;
+            let step = self.deframer.next(waiting).map_err(|error| peer.malformed(&error))?;
             match step {
                 Step::NeedMore { .. } => self.receive()?,
                 Step::Fragment { consumed } => self.consumed += consumed,
@@ -157,14 +200,15 @@ impl Session {
                 }
             }
         };
-        let reply = Reply::parse(record).map_err(|error| malformed(address, &error))?;
+        self.connection.answered();
+        let reply = Reply::parse(record).map_err(|error| peer.malformed(&error))?;
         read(&reply)
     }
 
     fn flush(&mut self) -> Result<(), BenchError> {
-        let sent = self.stream.write_all(&self.out);
+        let sent = self.connection.write_all(&self.out);
         self.out.clear();
-        sent.map_err(|source| self.lost(source))
+        sent
     }
 
     fn receive(&mut self) -> Result<(), BenchError> {
@@ -172,29 +216,9 @@ impl Session {
         self.consumed = 0;
         let len = self.received.len();
         self.received.resize(len + RECEIVE_BYTES, 0);
-        let space = self.received.get_mut(len..).unwrap_or(&mut []);
-        let received = self.stream.read(space);
+        let received = self.connection.read(self.received.get_mut(len..).unwrap_or(&mut []));
         self.received.truncate(len + *received.as_ref().unwrap_or(&0));
-        match received {
-            Ok(0) => Err(self.lost(io::Error::from(io::ErrorKind::UnexpectedEof))),
-            Ok(_) => Ok(()),
-            // A socket with a timeout is not read on after a signal (signal(7)); whoever asks, asks
-            // again. An interrupted run still has to clear away.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(self.lost(error)),
-        }
-    }
-
-    fn lost(&self, source: io::Error) -> BenchError {
-        let source = match source.kind() {
-            // The system's error for a timeout of a socket is "temporarily unavailable".
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                let said = format!("no answer for {} s", ANSWER_TIMEOUT.as_secs());
-                io::Error::new(io::ErrorKind::TimedOut, said)
-            }
-            _ => source,
-        };
-        BenchError::Connection { address: self.address, source }
+        received.map(drop)
     }
 }
 
@@ -205,11 +229,45 @@ pub(super) fn wants_time(reply: &Reply<'_>) -> bool {
     reply.body.is_ok_and(|results| results.starts_with(&Status::JUKEBOX.0.to_be_bytes()))
 }
 
-/// The peer's answer is not what was asked for.
-pub(super) fn malformed(address: SocketAddr, error: &dyn std::error::Error) -> BenchError {
-    let mut detail = error.to_string();
-    if let Some(source) = error.source() {
-        detail = format!("{detail}: {source}");
+impl Peer {
+    /// The error of a call without results.
+    pub(super) fn failed(&self, error: CallError) -> BenchError {
+        let Self { address, service, ports } = *self;
+        match error {
+            CallError::Refused(refused) => {
+                BenchError::Denied { address, service, refused, hint: hint(refused, ports) }
+            }
+            CallError::Malformed(_) => self.malformed(&error),
+        }
     }
-    BenchError::Protocol { address, detail }
+
+    /// The error of a malformed answer.
+    pub(super) fn malformed(&self, error: &dyn std::error::Error) -> BenchError {
+        let mut detail = error.to_string();
+        if let Some(source) = error.source() {
+            detail = format!("{detail}: {source}");
+        }
+        BenchError::Protocol { address: self.address, detail }
+    }
+
+    /// The error of an answer without a request.
+    pub(super) fn unasked(&self, xid: u32) -> BenchError {
+        let detail = format!("a reply without a request (xid {xid:#010x})");
+        BenchError::Protocol { address: self.address, detail }
+    }
+}
+
+/// The advice where a call was refused on a connection from `ports`.
+const fn hint(refused: Refused, ports: Ports) -> &'static str {
+    match (refused, ports) {
+        (Refused::Denied(RejectReason::AuthError(AuthStat::TOOWEAK)), Ports::Any) => {
+            "; the export may demand source ports below 1024: add ?resvport=1 to the target, or \
+             export it with the option insecure"
+        }
+        (Refused::Denied(RejectReason::AuthError(AuthStat::TOOWEAK)), Ports::Privileged) => {
+            "; the export may demand Kerberos, which this client does not have: export it with \
+             sec=sys"
+        }
+        _ => "",
+    }
 }

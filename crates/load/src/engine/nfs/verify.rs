@@ -4,6 +4,7 @@ use super::Files;
 use super::ahead::{Answered, FollowUp};
 use super::status::name;
 use crate::control::Control;
+use crate::engine::Waits;
 use crate::error::BenchError;
 use crate::verify::{Checker, Wanted};
 use weir_nfs::v3::wire::{ReadArgs, Res};
@@ -17,7 +18,7 @@ impl Files {
         blocks: Vec<(u32, u64)>,
         control: &Control,
     ) -> Result<(), BenchError> {
-        let mut session = self.session()?;
+        let mut session = self.session(&Waits::checking(control))?;
         let block_bytes = checker.block_bytes();
         session.ahead(
             control,

@@ -15,9 +15,10 @@ pub use session::{
 pub use top::SmbTop;
 
 use super::job::Made;
-use super::net::{self, Opened, Seat};
+use super::net::{self, Opened, Ports, Seat, Waits};
 use super::share::Role;
 use super::{Layingout, Plan, Worker, check_room};
+use crate::control::Control;
 use crate::error::BenchError;
 use crate::target::SmbTarget;
 use crate::workload::{Layout, Operation, Workload};
@@ -35,6 +36,8 @@ const COMPOUND_MAX: u16 = 3;
 /// The files of a run.
 pub(super) struct Files {
     target: SmbTarget,
+    /// The control of the run.
+    control: Control,
     sources: Vec<Option<IpAddr>>,
     created_directory: bool,
     /// Names of the files that this load made and that need not stay.
@@ -50,16 +53,18 @@ impl Files {
     ) -> Result<Self, BenchError> {
         let workload = &plan.workload;
         let sources = net::sources(workload, &target.addresses());
-        let mut session = Session::open(target, (target.address, None))?;
+        let control = progress.control.clone();
+        let mut session = Session::of(target, &Waits::checking(&control))?;
         for further in &target.more {
             // A wrong address is told before anything is made.
-            drop(net::connect(*further, None)?);
+            drop(net::connect(*further, None, Ports::Any)?);
         }
         session.limits().check(workload)?;
+        session.set_waits(Waits::working(&control));
         let path = path(target, &workload.directory);
         let created_directory = files::directory(&mut session, &path)?;
-        let mut files =
-            Self { target: target.clone(), sources, created_directory, made: Vec::new() };
+        let (target, made) = (target.clone(), Vec::new());
+        let mut files = Self { target, control, sources, created_directory, made };
         let made = files.make(&mut session, plan, progress);
         if made.is_err() {
             // The first failure is the one to tell.
@@ -98,7 +103,8 @@ impl Files {
             return Ok(());
         }
         let mut names = self.names(plan);
-        files::check(&mut self.session()?, &mut names, wanted.map(|(file, _)| file))
+        let mut session = self.session(&Waits::checking(&self.control))?;
+        files::check(&mut session, &mut names, wanted.map(|(file, _)| file))
     }
 
     /// Connects, and deals jobs and connections to the threads.
@@ -112,7 +118,8 @@ impl Files {
         let workload = &plan.workload;
         let credits = credits(workload, seat.depth);
         let place = (seat.address, seat.source);
-        let mut session = Session::open_for(&self.target, place, credits)?;
+        let waits = Waits::checking(&self.control);
+        let mut session = Session::open_for(&self.target, place, credits, &waits)?;
         let mut names = self.names(plan);
         let visited = files::all(plan).filter(|(_, number)| {
             workload.opens_files() && seat.jobs.iter().any(|job| workload.visits(*job, *number))
@@ -138,12 +145,12 @@ impl Files {
 
     /// A FLUSH of every file that this process works on.
     pub(super) fn sync(&self, plan: &Plan) -> Result<(), BenchError> {
-        files::sync(&mut self.session()?, &mut self.names(plan), plan)
+        files::sync(&mut self.working()?, &mut self.names(plan), plan)
     }
 
     /// Removes the files that the preparation made, and what jobs left.
     pub(super) fn remove_files(&self, plan: &Plan, left: &[Made]) -> Result<(), BenchError> {
-        let mut session = self.session()?;
+        let mut session = self.working()?;
         let made = self.made.iter().map(|name| (name.clone(), false));
         let left = left.iter().map(|made| (made.name(), made.directory));
         files::remove(&mut session, &mut self.names(plan), made.chain(left))
@@ -155,7 +162,7 @@ impl Files {
             return Ok(());
         }
         let path = path(&self.target, &plan.workload.directory);
-        let mut session = self.session()?;
+        let mut session = self.working()?;
         // A file goes when its last open is closed, and the server learns by itself that the
         // connections of the load have ended.
         let occupied =
@@ -167,13 +174,18 @@ impl Files {
         Ok(())
     }
 
-    /// Does the server let the user into the share?
-    pub(super) fn reach(&self) -> Result<(), BenchError> {
-        self.session().map(drop)
+    /// Does the server answer within `waits`, and let the user into the share?
+    pub(super) fn reach(&self, waits: &Waits) -> Result<(), BenchError> {
+        self.session(waits).map(drop)
     }
 
-    fn session(&self) -> Result<Session, BenchError> {
-        Session::open(&self.target, (self.target.address, None))
+    /// A session that changes something at the server.
+    fn working(&self) -> Result<Session, BenchError> {
+        self.session(&Waits::working(&self.control))
+    }
+
+    fn session(&self, waits: &Waits) -> Result<Session, BenchError> {
+        Session::of(&self.target, waits)
     }
 
     fn names(&self, plan: &Plan) -> Names {

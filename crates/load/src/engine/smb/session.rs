@@ -1,16 +1,14 @@
 //! A blocking connection to a share for everything outside the measured interval: making files,
 //! laying them out, opening them, reading them back; and for the campaigns.
 
-use super::status::{login_failed, lost_words};
+use super::status::login_failed;
 use crate::control::Control;
-use crate::engine::net::connect;
+use crate::engine::net::{Blocking, Ports, Waits, connect};
 use crate::engine::{Limit, Limits};
 use crate::error::BenchError;
 use crate::target::{SmbSecurity, SmbTarget};
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::time::Duration;
 use weir_crypto::Provider;
 use weir_smb::auth::nt_hash;
 use weir_smb::le::Truncated;
@@ -18,8 +16,6 @@ use weir_smb::wire::netbios::{self, Step};
 use weir_smb::wire::{CreateResponse, ReadResponse, Status, WireError, WriteResponse, output};
 use weir_smb_client::{Channel, ClientError, Login, Progress, Request, Security, Setup};
 
-/// A throttled volume may delay a window of large writes by tens of seconds.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 const RECEIVE_BYTES: usize = 256 * 1024;
 /// Compounds in flight of [`Session::ahead`].
 const WINDOW: usize = 32;
@@ -81,8 +77,7 @@ struct Pending<T> {
 
 /// A blocking connection. Compounds may be sent ahead; responses come in any order.
 pub struct Session {
-    stream: TcpStream,
-    address: SocketAddr,
+    connection: Blocking,
     channel: Channel<Provider>,
     out: Vec<u8>,
     received: Received,
@@ -97,7 +92,13 @@ impl Session {
         target: &SmbTarget,
         (address, source): (SocketAddr, Option<IpAddr>),
     ) -> Result<Self, BenchError> {
-        Self::open_for(target, (address, source), CREDITS)
+        Self::open_for(target, (address, source), CREDITS, &Waits::default())
+    }
+
+    /// Connects to the first address of `target` as [`Session::open`], with the time limits
+    /// `waits`.
+    pub(super) fn of(target: &SmbTarget, waits: &Waits) -> Result<Self, BenchError> {
+        Self::open_for(target, (target.address, None), CREDITS, waits)
     }
 
     /// Connects as [`Session::open`], for requests in flight of so many credits together.
@@ -105,36 +106,38 @@ impl Session {
         target: &SmbTarget,
         (address, source): (SocketAddr, Option<IpAddr>),
         credits: u16,
+        waits: &Waits,
     ) -> Result<Self, BenchError> {
-        let stream = connect(address, source)?;
-        stream
-            .set_read_timeout(Some(ANSWER_TIMEOUT))
-            .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)))
-            .map_err(|source| BenchError::Connection { address, source })?;
-        let mut stream = stream;
+        let stream = connect(address, source, Ports::Any)?;
+        let mut connection = Blocking::new(stream, (address, "SMB"), waits)?;
         let (mut out, mut received) = (Vec::new(), Received::default());
         let login = login(target, address, credits)?;
         let failed = |error| login_failed(target, address, &error);
         let mut setup = Setup::begin(Provider, login, &mut out).map_err(failed)?;
         let channel = loop {
-            send(&mut stream, address, &mut out)?;
-            let frame = received.frame(&mut stream, address)?;
+            send(&mut connection, &mut out)?;
+            let frame = received.frame(&mut connection)?;
             match setup.take(frame, &mut out).map_err(failed)? {
                 Progress::More(next) => setup = *next,
                 Progress::Done(channel) => break channel,
             }
         };
-        Ok(Self { stream, address, channel, out, received })
+        Ok(Self { connection, channel, out, received })
+    }
+
+    /// Changes the time limits for responses.
+    pub(super) fn set_waits(&mut self, waits: Waits) {
+        self.connection.set_waits(waits);
     }
 
     /// The connection, for the load.
     pub(super) fn into_parts(self) -> (TcpStream, Channel<Provider>) {
-        (self.stream, self.channel)
+        (self.connection.into_stream(), self.channel)
     }
 
     /// The error of a wrong response.
     pub(super) fn wrong(&self, error: WireError) -> BenchError {
-        protocol(self.address, &ClientError::from(error))
+        protocol(self.connection.address(), &ClientError::from(error))
     }
 
     /// The server's limits (MS-SMB2 §2.2.4). The protocol has none for files.
@@ -161,7 +164,7 @@ impl Session {
         match queued {
             Ok(true) => Ok(requests.len()),
             Ok(false) => Ok(0),
-            Err(error) => Err(protocol(self.address, &error)),
+            Err(error) => Err(protocol(self.connection.address(), &error)),
         }
     }
 
@@ -182,7 +185,7 @@ impl Session {
         )?;
         replies.ok_or_else(|| {
             protocol(
-                self.address,
+                self.connection.address(),
                 &ClientError::from(WireError::from(Truncated { needed: 1, left: 0 })),
             )
         })
@@ -222,7 +225,7 @@ impl Session {
                     Some(failure) => Err(failure),
                     None if again.is_empty() || control.stopped() => Ok(()),
                     None => Err(BenchError::Protocol {
-                        address: self.address,
+                        address: self.connection.address(),
                         detail: "the server permits no further request".to_owned(),
                     }),
                 };
@@ -243,8 +246,9 @@ impl Session {
         &mut self,
         pending: &mut HashMap<u32, Pending<T>>,
     ) -> Result<Vec<(T, Replies)>, BenchError> {
-        send(&mut self.stream, self.address, &mut self.out)?;
-        let frame = self.received.frame(&mut self.stream, self.address)?;
+        send(&mut self.connection, &mut self.out)?;
+        let address = self.connection.address();
+        let frame = self.received.frame(&mut self.connection)?;
         let mut complete = Vec::new();
         let frame_bytes = frame.len();
         let taken = self.channel.take(frame, frame_bytes, |answer| {
@@ -261,7 +265,7 @@ impl Session {
             }
             Ok::<_, ClientError>(())
         });
-        taken.map_err(|error| protocol(self.address, &error))?;
+        taken.map_err(|error| protocol(address, &error))?;
         Ok(complete)
     }
 }
@@ -287,10 +291,10 @@ fn login(target: &SmbTarget, address: SocketAddr, credits: u16) -> Result<Login,
     })
 }
 
-fn send(stream: &mut TcpStream, address: SocketAddr, out: &mut Vec<u8>) -> Result<(), BenchError> {
-    let sent = stream.write_all(out);
+fn send(connection: &mut Blocking, out: &mut Vec<u8>) -> Result<(), BenchError> {
+    let sent = connection.write_all(out);
     out.clear();
-    sent.map_err(|source| lost(address, source))
+    sent
 }
 
 /// Bytes that came in.
@@ -302,43 +306,30 @@ struct Received {
 
 impl Received {
     /// The next frame, without its prefix.
-    fn frame(
-        &mut self,
-        stream: &mut TcpStream,
-        address: SocketAddr,
-    ) -> Result<&mut [u8], BenchError> {
+    fn frame(&mut self, connection: &mut Blocking) -> Result<&mut [u8], BenchError> {
         let at = loop {
             let waiting = self.bytes.get(self.consumed..).unwrap_or(&[]);
             match netbios::next(waiting) {
-                Ok(Step::NeedMore { .. }) => self.receive(stream, address)?,
+                Ok(Step::NeedMore { .. }) => self.receive(connection)?,
                 Ok(Step::Frame { at }) => break at,
-                Err(error) => return Err(protocol(address, &error.into())),
+                Err(error) => return Err(protocol(connection.address(), &error.into())),
             }
         };
+        connection.answered();
         let start = self.consumed;
         self.consumed += at.end;
         Ok(self.bytes.get_mut(start + at.start..start + at.end).unwrap_or(&mut []))
     }
 
-    fn receive(&mut self, stream: &mut TcpStream, address: SocketAddr) -> Result<(), BenchError> {
+    fn receive(&mut self, connection: &mut Blocking) -> Result<(), BenchError> {
         self.bytes.drain(..self.consumed);
         self.consumed = 0;
         let len = self.bytes.len();
         self.bytes.resize(len + RECEIVE_BYTES, 0);
-        let received = stream.read(self.bytes.get_mut(len..).unwrap_or(&mut []));
+        let received = connection.read(self.bytes.get_mut(len..).unwrap_or(&mut []));
         self.bytes.truncate(len + *received.as_ref().unwrap_or(&0));
-        match received {
-            Ok(0) => Err(lost(address, io::Error::from(io::ErrorKind::UnexpectedEof))),
-            Ok(_) => Ok(()),
-            // A socket with a timeout is not read on after a signal (signal(7)).
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(lost(address, error)),
-        }
+        received.map(drop)
     }
-}
-
-fn lost(address: SocketAddr, source: io::Error) -> BenchError {
-    BenchError::Connection { address, source: lost_words(source, ANSWER_TIMEOUT) }
 }
 
 /// The peer's answer is not what was asked for.

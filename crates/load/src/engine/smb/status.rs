@@ -2,9 +2,7 @@
 
 use crate::error::BenchError;
 use crate::target::SmbTarget;
-use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 use weir_smb::wire::Status;
 use weir_smb_client::SetupError;
 
@@ -63,16 +61,4 @@ pub(super) fn login_failed(
         _ => "",
     };
     BenchError::Mount(format!("cannot connect to {target} at {address}: {error}{advice}"))
-}
-
-/// The error of a lost connection; that of a timeout in better words.
-pub(super) fn lost_words(source: io::Error, timeout: Duration) -> io::Error {
-    match source.kind() {
-        // The system's error for a timeout of a socket is "temporarily unavailable".
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            let said = format!("no answer for {} s", timeout.as_secs());
-            io::Error::new(io::ErrorKind::TimedOut, said)
-        }
-        _ => source,
-    }
 }

@@ -6,7 +6,7 @@ use super::path;
 use super::requests::{self, Names};
 use super::session::Session;
 use super::status::{is_absent, refused};
-use crate::engine::Limits;
+use crate::engine::{Limits, Waits};
 use crate::error::BenchError;
 use crate::target::SmbTarget;
 use weir_smb::fscc::DirectoryClass;
@@ -36,12 +36,12 @@ pub struct SmbTop {
 }
 
 impl SmbTop {
-    /// Connects to the share.
+    /// Connects to the share; responses are waited for as `waits` says.
     ///
     /// # Errors
     /// [`BenchError`] says why not, and what to do.
-    pub fn open(target: &SmbTarget) -> Result<Self, BenchError> {
-        let session = Session::open(target, (target.address, None))?;
+    pub fn open(target: &SmbTarget, waits: &Waits) -> Result<Self, BenchError> {
+        let session = Session::of(target, waits)?;
         Ok(Self { session, target: target.clone() })
     }
 

@@ -4,7 +4,7 @@ use super::Files;
 use super::files::{self, File};
 use super::session::outcome;
 use crate::control::Control;
-use crate::engine::Plan;
+use crate::engine::{Plan, Waits};
 use crate::error::BenchError;
 use crate::verify::{Checker, Wanted};
 use weir_smb::wire::{AccessMask, FileId, Status};
@@ -20,7 +20,7 @@ impl Files {
         blocks: &[(u32, u64)],
         control: &Control,
     ) -> Result<(), BenchError> {
-        let mut session = self.session()?;
+        let mut session = self.session(&Waits::checking(control))?;
         let mut names = self.names(plan);
         let block_bytes = checker.block_bytes();
         // Blocks of a file stand together, so that few files are open at a time.
