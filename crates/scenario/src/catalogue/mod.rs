@@ -171,18 +171,25 @@ pub fn scenario(name: &str) -> Result<Scenario, String> {
     })
 }
 
-/// The name that takes fewest changes to become `wanted`, if that is at most a third of it; else
-/// the only one that begins with it.
+/// The name that has most of the words of `wanted`, and of several the one that takes fewest
+/// changes to become it, if it has all words or the changes are at most a third of it; else the
+/// first that begins with it.
 fn nearest<'a>(wanted: &str, names: &'a [String]) -> Option<&'a str> {
-    let close = names.iter().map(|name| (distance(wanted, name), name));
-    let best = close.min_by_key(|(changes, _)| *changes);
-    if let Some((changes, name)) = best
-        && changes <= wanted.len() / 3
+    let close = names.iter().map(|name| (lacking(wanted, name), distance(wanted, name), name));
+    let best = close.min_by_key(|(lacking, changes, _)| (*lacking, *changes));
+    if let Some((lacking, changes, name)) = best
+        && (lacking == 0 || changes <= wanted.len() / 3)
     {
         return Some(name);
     }
     let mut beginning = names.iter().filter(|name| !wanted.is_empty() && name.starts_with(wanted));
     beginning.next().map(String::as_str)
+}
+
+/// The number of words of `wanted` that `name` lacks.
+fn lacking(wanted: &str, name: &str) -> usize {
+    let has = |word: &&str| name.split('-').any(|own| own == *word);
+    wanted.split('-').filter(|word| !has(word)).count()
 }
 
 /// Characters to insert, remove or replace (Levenshtein).

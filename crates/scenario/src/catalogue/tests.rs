@@ -453,6 +453,10 @@ fn a_wrong_name_suggests_the_nearest() {
     let told = |name: &str| scenario(name).unwrap_err();
     assert!(told("anf-linux-4k-randm").contains("did you mean anf-linux-4k-random?"));
     assert!(told("eda-front").contains("did you mean eda-frontend?"));
+    let uncached = "did you mean anf-linux-4k-random-uncached?";
+    assert!(told("anf-linux-4k-uncached").contains(uncached), "it has all words");
+    assert!(told("contract-accuracy").contains("did you mean weir-contract-accuracy?"));
+    assert!(told("").contains("weir bench list"));
     assert!(told("something else entirely").contains("weir bench list"));
     assert_eq!(distance("kitten", "sitting"), 3);
     assert_eq!(distance("", "abc"), 3);

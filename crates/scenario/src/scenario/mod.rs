@@ -5,6 +5,9 @@
 //! the scaling's, applying it the suite's.
 
 pub mod scale;
+mod select;
+
+pub use select::only;
 
 use serde::{Deserialize, Serialize};
 use weir_load::workload::Workload;
@@ -143,7 +146,7 @@ impl Step {
     /// Requests that all its loads keep in flight together.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
-        self.loads.iter().map(|load| u64::from(load.jobs) * u64::from(load.depth)).sum()
+        self.loads.iter().map(Workload::in_flight).sum()
     }
 }
 

@@ -54,6 +54,9 @@ pub struct Scale {
     pub threads: Option<u32>,
     /// The known facts about the machines, on which statements about caches rest.
     pub facts: Option<Facts>,
+    /// Why [`Scale::max_data_bytes`] is less than caches demand, as a sentence, which becomes one
+    /// of the changes if the data is scaled.
+    pub too_little_room: Option<String>,
 }
 
 /// The known facts about the machines.
@@ -65,6 +68,9 @@ pub struct Facts {
     pub server_memory_bytes: Option<u64>,
     /// Client and server are one machine, whose memory is both of the above.
     pub same_machine: bool,
+    /// The client has a cache of its own: that of the kernel over a mounted path. A client in user
+    /// space has none.
+    pub client_caches: bool,
     /// Bytes free at the target, where that is known.
     pub free_bytes: Option<u64>,
     /// Processors of the client.
@@ -72,11 +78,14 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Memory that may hold a copy of the data: all that is known.
+    /// Memory that may hold a copy of the data, as far as it is known. If the server's memory is
+    /// unknown, the client's memory is used instead.
     const fn memory_bytes(&self) -> u64 {
         match self.server_memory_bytes {
-            Some(server) if !self.same_machine => self.client_memory_bytes.saturating_add(server),
-            _ => self.client_memory_bytes,
+            Some(_) if self.same_machine => self.client_memory_bytes,
+            Some(server) if self.client_caches => self.client_memory_bytes.saturating_add(server),
+            Some(server) => server,
+            None => self.client_memory_bytes,
         }
     }
 }
@@ -93,18 +102,19 @@ const WARMUP_S: f64 = 5.0;
 
 impl Scale {
     /// The size that fits a machine: half of the free space at most; more data than all known
-    /// memory where caches have to be excluded and there is room for it; otherwise at most 4 GiB
-    /// and an eighth of the client's memory, which caches hold. 128 requests and 16 MiB in flight
-    /// for each processor; 20 s a step after 5 s of warm-up.
+    /// memory that may hold it where caches have to be excluded and there is room for it; otherwise
+    /// at most 4 GiB and an eighth of the client's memory, which caches hold. 128 requests and
+    /// 16 MiB in flight for each processor; 20 s a step after 5 s of warm-up.
     #[must_use]
     pub fn automatic(scenario: &Scenario, facts: Facts) -> Self {
         let room = facts.free_bytes.map_or(u64::MAX, |free| free / 2);
         let excluded = scenario.steps.iter().any(|step| step.cache == Cache::Excluded);
         let beyond = facts.memory_bytes().saturating_add(facts.memory_bytes() / 4);
-        let data = if excluded && beyond <= room {
-            beyond
-        } else {
-            (facts.client_memory_bytes / 8).clamp(64 << 20, DATA_BYTES).min(room)
+        let cached = (facts.client_memory_bytes / 8).clamp(64 << 20, DATA_BYTES).min(room);
+        let (data, too_little_room) = match facts.free_bytes.filter(|_| excluded && beyond > room) {
+            Some(free) => (cached, Some(too_little_room(cached, beyond, free))),
+            None if excluded => (beyond, None),
+            None => (cached, None),
         };
         let processors = facts.processors.max(1);
         Self {
@@ -117,6 +127,7 @@ impl Scale {
             ),
             threads: Some((processors / 2).max(1)),
             facts: Some(facts),
+            too_little_room,
             ..Self::default()
         }
     }
@@ -142,6 +153,19 @@ impl Scale {
             _ => Ok(()),
         }
     }
+}
+
+/// Why a test that excludes caches has at most `data` bytes and not `beyond`.
+fn too_little_room(data: u64, beyond: u64, free: u64) -> String {
+    format!(
+        "data set of at most {:.2} and not {:.2}, as excluded caches demand: half of the {:.2} that \
+         are free is less than that; {:.2} have to be free to exclude caches, or choose the size \
+         with --max-data",
+        Bytes(data),
+        Bytes(beyond),
+        Bytes(free),
+        Bytes(beyond.saturating_mul(2))
+    )
 }
 
 /// `scenario` made to fit; [`Scenario::changes`] gets a sentence for everything that differs.
@@ -225,9 +249,8 @@ fn follow(step: &mut Step, before: &Step) {
     else {
         return;
     };
-    let in_flight = |load: &Workload| u64::from(load.jobs) * u64::from(load.depth);
     let pairs = [
-        (in_flight(before), in_flight(after)),
+        (before.in_flight(), after.in_flight()),
         (u64::from(before.depth), u64::from(after.depth)),
         (u64::from(before.jobs), u64::from(after.jobs)),
         (u64::from(before.clients), u64::from(after.clients)),
@@ -264,8 +287,5 @@ fn tell_of_caches(scenario: &Scenario, facts: &Facts, changes: &mut Changes) {
             Bytes(data),
             Bytes(memory)
         ));
-    }
-    if facts.server_memory_bytes.is_none() && !facts.same_machine {
-        changes.say("the server's memory is unknown: its cache may hold the data set".to_owned());
     }
 }

@@ -60,6 +60,7 @@ pub(super) fn less(steps: &mut [Step], scale: &Scale, changes: &mut Changes) {
     if factor == ONE && cap.0 == cap.1 {
         return;
     }
+    scale.too_little_room.iter().for_each(|sentence| changes.say(sentence.clone()));
     let several = sets.len() > 1;
     let caps = caps(steps, &sets, cap);
     for (key, set) in &mut sets {

@@ -68,9 +68,8 @@ fn bound(load: &mut Workload, scale: &Scale) {
 
 /// Which part of what a step has in flight may be.
 fn proportion(step: &Step, scale: &Scale) -> (u64, u64) {
-    let in_flight = |load: &Workload| u64::from(load.jobs) * u64::from(load.depth);
-    let requests: u64 = step.loads.iter().map(in_flight).sum();
-    let bytes: u64 = step.loads.iter().map(|load| in_flight(load) * largest(load)).sum();
+    let requests: u64 = step.loads.iter().map(Workload::in_flight).sum();
+    let bytes: u64 = step.loads.iter().map(|load| load.in_flight() * largest(load)).sum();
     let most = scale.in_flight.map_or(u64::MAX, u64::from).max(1);
     let most_bytes = scale.bytes_in_flight.unwrap_or(u64::MAX).max(1);
     let capped = |most: u64, now: u64| (most.min(now).max(1), now.max(1));

@@ -2,6 +2,7 @@
 //! shown as two results of one test.
 
 use super::Changes;
+use crate::scenario::select::{retain, with_preparations};
 use crate::scenario::{Scenario, Step};
 use std::collections::BTreeMap;
 use weir_load::workload::{Layout, Rate, Workload};
@@ -27,19 +28,8 @@ pub(super) fn leave_out(scaled: &mut Scenario, original: &Scenario, changes: &mu
             of.clone_from(other);
         }
     }
-    let last = scaled.steps.last().cloned();
-    let stay = stay(&scaled.steps, &same);
-    let mut stay = stay.iter();
-    scaled.steps.retain(|_| stay.next().copied().unwrap_or(true));
-    // The files are removed after the last step, whichever that is now.
-    if let (Some(before), Some(last)) = (last, scaled.steps.last_mut())
-        && before.name != last.name
-    {
-        last.shares_files = before.shares_files;
-        for (load, before) in last.loads.iter_mut().zip(&before.loads) {
-            load.keep = before.keep;
-        }
-    }
+    let stay = with_preparations(&scaled.steps, &|step| !same.contains_key(&step.name), true);
+    retain(&mut scaled.steps, &stay);
 }
 
 /// Steps by name that are the same as an earlier one, with its name.
@@ -91,27 +81,4 @@ fn alike(one: &Step, other: &Step, same: &BTreeMap<String, String>) -> bool {
             (one.jobs, one.depth, one.file_bytes) == (other.jobs, other.depth, other.file_bytes)
                 && bare(one, first) == bare(other, layout)
         })
-}
-
-/// Which steps stay.
-fn stay(steps: &[Step], same: &BTreeMap<String, String>) -> Vec<bool> {
-    let mut stay = Vec::with_capacity(steps.len());
-    // Does one of the measured steps behind a preparation stay, up to the next preparation? `None`
-    // if there are none.
-    let mut wanted = None;
-    let mut prepares = false;
-    for step in steps.iter().rev() {
-        if step.preparation {
-            prepares = true;
-            stay.push(wanted.unwrap_or(true));
-            continue;
-        }
-        let stays = !same.contains_key(&step.name);
-        let is_last = std::mem::take(&mut prepares);
-        let behind = !is_last && wanted == Some(true);
-        wanted = Some(behind || stays);
-        stay.push(stays);
-    }
-    stay.reverse();
-    stay
 }

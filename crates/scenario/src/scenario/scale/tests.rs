@@ -327,6 +327,7 @@ fn caches_that_hold_the_data_are_told_of() {
     let facts = |free: u64| Facts {
         client_memory_bytes: 8 * GIB,
         server_memory_bytes: Some(8 * GIB),
+        client_caches: true,
         free_bytes: Some(free),
         processors: 4,
         ..Facts::default()
@@ -339,7 +340,36 @@ fn caches_that_hold_the_data_are_told_of() {
     assert!(!told(&roomy), "{:?}", roomy.changes);
     let load = only(&roomy);
     assert!(load.file_bytes * u64::from(load.files) > 16 * GIB);
-    assert!(told(&of(30)));
+    let little = of(30);
+    assert!(told(&little));
+    let why = "data set of at most 1 GiB and not 20 GiB, as excluded caches demand: half of the 30 \
+               GiB that are free is less than that; 40 GiB have to be free";
+    let explained = |scenario: &Scenario| scenario.changes.iter().any(|told| told.starts_with(why));
+    assert!(explained(&little), "{:?}", little.changes);
+    assert!(!roomy.changes.iter().any(|told| told.contains("have to be free")), "{roomy:?}");
+    let mut small = original.clone();
+    small.steps.truncate(1);
+    (small.steps[0].loads[0].files, small.steps[0].loads[0].file_bytes) = (1, GIB);
+    let small = scale(&small, &Scale::automatic(&small, facts(30 * GIB)));
+    assert!(!explained(&small), "it has no more data: {:?}", small.changes);
+}
+
+#[test]
+fn the_memory_of_a_client_without_a_cache_makes_no_data_set_larger() {
+    let original = catalogue::scenario("anf-linux-4k-random-uncached").unwrap();
+    let bytes = |facts: Facts| Scale::automatic(&original, facts).max_data_bytes.unwrap();
+    let facts = |client_caches, server: Option<u64>| Facts {
+        client_memory_bytes: 24 * GIB,
+        server_memory_bytes: server.map(|server| server * GIB),
+        client_caches,
+        processors: 2,
+        ..Facts::default()
+    };
+    assert_eq!(bytes(facts(false, Some(64))), 80 * GIB);
+    assert_eq!(bytes(facts(true, Some(64))), 110 * GIB);
+    assert_eq!(bytes(facts(false, None)), 30 * GIB, "it stands for the server's");
+    let here = Facts { same_machine: true, ..facts(false, Some(24)) };
+    assert_eq!(bytes(here), 30 * GIB);
 }
 
 #[test]
@@ -538,7 +568,7 @@ prop_compose! {
     ) -> Scale {
         Scale {
             factor, max_data_bytes, time_s, warmup_s, clients, jobs, depth, in_flight,
-            bytes_in_flight, threads, facts: None,
+            bytes_in_flight, threads, facts: None, too_little_room: None,
         }
     }
 }
