@@ -8,6 +8,8 @@ const LEFT: f64 = 250.0;
 const LEFT_MAX: f64 = 470.0;
 /// Width of a letter of a label, about.
 const LETTER: f64 = 6.6;
+/// Letters of a label that have room in one line.
+const LABEL_MAX: usize = 66;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 44.0;
 const ROW: f64 = 30.0;
@@ -73,7 +75,11 @@ impl RangeChart {
         let height = TOP + ROW * self.rows.len() as f64 + BOTTOM;
         let mut canvas = Canvas::new(WIDTH, height, &self.label);
         let (from, to) = self.range;
-        let letters = self.rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
+        let longest = |row: &RangeRow| {
+            let (first, rest) = lines(&row.label);
+            first.chars().count().max(rest.chars().count())
+        };
+        let letters = self.rows.iter().map(longest).max().unwrap_or(0);
         let left = (letters as f64 * LETTER + 28.0).clamp(LEFT, LEFT_MAX);
         let x = Scale { from, to, start: left, end: WIDTH - RIGHT };
         let foot = height - BOTTOM;
@@ -96,9 +102,25 @@ impl RangeChart {
     }
 }
 
+/// A label in one line or, if it is longer than [`LABEL_MAX`], in two.
+fn lines(label: &str) -> (&str, &str) {
+    if label.chars().count() <= LABEL_MAX {
+        return (label, "");
+    }
+    let middle = label.len() / 2;
+    let spaces = label.match_indices(' ').map(|(at, _)| at);
+    let split = spaces.min_by_key(|at| at.abs_diff(middle)).map(|at| label.split_at(at));
+    split.map_or((label, ""), |(first, rest)| (first, rest.trim_start()))
+}
+
 impl RangeRow {
     fn draw(&self, canvas: &mut Canvas, x: Scale, y: f64) {
-        canvas.text("row-label", (x.start - 14.0, y + 4.5), Anchor::End, &self.label);
+        let (first, rest) = lines(&self.label);
+        let label = (x.start - 14.0, y + if rest.is_empty() { 4.5 } else { -2.0 });
+        canvas.text("row-label", label, Anchor::End, first);
+        if !rest.is_empty() {
+            canvas.text("row-label", (label.0, label.1 + 13.0), Anchor::End, rest);
+        }
         canvas.text("row-note", (x.end + 14.0, y + 4.5), Anchor::Start, &self.note);
         for span in &self.spans {
             let (low, high) = (x.clamped(span.ends.0), x.clamped(span.ends.1));
@@ -125,6 +147,19 @@ pub(super) fn draw_legend(canvas: &mut Canvas, legend: &[(Series, String)], mut 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_label_has_two_lines() {
+        let short = "a label that has room";
+        assert_eq!(lines(short), (short, ""));
+        let long = ["first half of a label that is far too long for one line,", "and its second"];
+        let label = long.join(" ");
+        let (first, rest) = lines(&label);
+        assert_eq!([first, rest].join(" "), label);
+        assert!(first.len() <= LABEL_MAX && rest.len() <= LABEL_MAX, "{first:?} {rest:?}");
+        let one = "x".repeat(80);
+        assert_eq!(lines(&one), (one.as_str(), ""));
+    }
 
     #[test]
     fn every_row_is_drawn_and_outliers_stay_on_the_canvas() {

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use weir_core::text::Escaped;
 
 /// One line with a turning sign.
+#[derive(Clone)]
 pub struct Spinner(ProgressBar);
 
 impl Default for Spinner {
