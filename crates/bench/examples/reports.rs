@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use weir_bench::cli::compare::CompareArgs;
 use weir_bench::cli::report::ReportArgs;
 use weir_bench::cli::{Format, compare, report};
-use weir_bench::results::Results;
+use weir_results::Results;
 
 fn main() -> Result<()> {
     let out = PathBuf::from(std::env::args().nth(1).context("give a directory to write to")?);

@@ -1,7 +1,7 @@
 //! On what machine a report's figures were taken.
 
 use crate::cluster::this_machine;
-use crate::pages::machine_in_words;
+use weir_results::pages::machine_in_words;
 
 /// Processors, memory, kernel and system of this machine, in one line; what can't be read is left
 /// out.

@@ -6,6 +6,7 @@ pub use laying::Unit;
 
 use laying::Laying;
 use weir_core::units::{latency, span, three_digits};
+use weir_load::control::Control;
 use weir_load::engine::{Phase, Window};
 use weir_load::stats::result::mibps;
 use weir_report::terminal::{self, Spinner};
@@ -22,6 +23,7 @@ pub struct Progress {
     bytes: u64,
     errors: u64,
     p99_ms: f64,
+    max_ms: f64,
     /// The present work, before everything else on the line.
     place: String,
     /// Seconds of load that come after this one.
@@ -43,6 +45,7 @@ impl Progress {
             bytes: 0,
             errors: 0,
             p99_ms: 0.0,
+            max_ms: 0.0,
             place: String::new(),
             after_s: None,
             laying: Laying::default(),
@@ -53,7 +56,8 @@ impl Progress {
     /// come after it, where that is known.
     pub fn begin(&mut self, place: String, after_s: Option<f64>) {
         (self.since_s, self.operations, self.bytes, self.errors) = (0.0, 0, 0, 0);
-        self.p99_ms = 0.0;
+        (self.p99_ms, self.max_ms) = (0.0, 0.0);
+        self.laying = Laying::default();
         self.place = place;
         self.after_s = after_s;
     }
@@ -65,6 +69,18 @@ impl Progress {
             None if !self.quiet => terminal::say(line),
             None => {}
         }
+    }
+
+    /// Shows messages about long waits of the run that `control` controls from now on.
+    pub fn follow(&self, control: &Control) {
+        if self.quiet {
+            return;
+        }
+        let bar = self.bar.clone();
+        control.on_wait(move |sentence| match &bar {
+            Some(bar) => bar.say(sentence),
+            None => terminal::say(sentence),
+        });
     }
 
     /// Laying out: `done` of `total` bytes are written, or files made where nothing is.
@@ -87,6 +103,7 @@ impl Progress {
         self.bytes += window.bytes;
         self.errors += window.errors;
         self.p99_ms = self.p99_ms.max(window.p99_ms);
+        self.max_ms = self.max_ms.max(window.max_ms);
         if window.at_s - self.since_s >= SECONDS {
             self.show(window);
         }
@@ -108,7 +125,7 @@ impl Progress {
             terminal::say(line);
         }
         (self.operations, self.bytes, self.errors) = (0, 0, 0);
-        self.p99_ms = 0.0;
+        (self.p99_ms, self.max_ms) = (0.0, 0.0);
         self.since_s = window.at_s;
     }
 
@@ -123,10 +140,11 @@ impl Progress {
         let rate = three_digits(mibps(self.bytes, seconds));
         let operations = self.operations as f64 / seconds;
         let mut line = format!(
-            "{}{phase:>9} {:6.1} s  {operations:>9.0} op/s  {rate:>6} MiB/s  p99 {:>8}",
+            "{}{phase:>9} {:6.1} s  {operations:>9.0} op/s  {rate:>6} MiB/s  p99 {:>8}  max {:>8}",
             self.prefix(),
             window.at_s,
-            latency(self.p99_ms)
+            known(self.p99_ms),
+            known(self.max_ms)
         );
         if self.errors > 0 {
             line.push_str(&format!("  {} errors", self.errors));
@@ -147,9 +165,33 @@ impl Progress {
     }
 }
 
+/// A latency in words; a dash where no operation was completed.
+fn known(ms: f64) -> String {
+    if ms > 0.0 { latency(ms) } else { "–".to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_without_operations_has_no_latency() {
+        let mut progress = Progress::new(true);
+        let window = Window {
+            at_s: 0.5,
+            seconds: 0.5,
+            phase: Phase::Measure,
+            operations: 0,
+            bytes: 0,
+            errors: 0,
+            p99_ms: 0.0,
+            max_ms: 0.0,
+            left_s: None,
+        };
+        progress.window(&window);
+        let line = progress.line(&window, 0.5);
+        assert!(line.contains("0 op/s") && line.ends_with("p99        –  max        –"), "{line}");
+    }
 
     #[test]
     fn a_line_says_rate_latency_errors_and_time_left() {
@@ -162,13 +204,22 @@ mod tests {
             bytes: 8 << 20,
             errors: 2,
             p99_ms: 1.5,
+            max_ms: 2500.0,
             left_s: Some(9.0),
         };
         progress.window(&window);
         let line = progress.line(&window, 0.5);
-        for part in
-            ["measuring", "2048 op/s", "16.0 MiB/s", "p99", "1.50 ms", "2 errors", "9 s left"]
-        {
+        for part in [
+            "measuring",
+            "2048 op/s",
+            "16.0 MiB/s",
+            "p99",
+            "1.50 ms",
+            "max",
+            "2.50 s",
+            "2 errors",
+            "9 s left",
+        ] {
             assert!(line.contains(part), "{line}");
         }
         assert!(!line.contains("in all"), "{line}");

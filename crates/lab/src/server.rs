@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use weir_load::NfsTarget;
-use weir_load::engine::mount;
+use weir_load::engine::{Waits, mount};
 use weir_nfs::client::Caller;
 
 /// Longest time that a server may take to begin.
@@ -183,7 +183,7 @@ impl TestServer {
 
     /// The handle of an export's top directory, as soon as the server gives it.
     pub(crate) fn mount(&mut self, export: &str, caller: &Caller) -> Result<Box<[u8]>> {
-        self.wait(|address| Ok(mount(&NfsTarget::new(address, export), caller.clone())?))
+        self.wait(|address| Ok(mount(&NfsTarget::new(address, export), caller, &Waits::default())?))
     }
 
     /// Calls `ask` until it succeeds.

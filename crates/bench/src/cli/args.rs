@@ -1,12 +1,11 @@
 //! The arguments that describe one load, and their conversion to a workload.
 
 use super::place::WhoArgs;
-use super::values::{client_delay, rate};
+use super::values::{client_delay, rate, time};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
-use weir_core::units::parse_time;
 use weir_load::error::BenchError;
 use weir_load::target::Target;
 use weir_load::workload::{
@@ -16,13 +15,14 @@ use weir_load::workload::{
 /// One load, described by options.
 #[derive(Args, Clone, Debug)]
 pub struct LoadArgs {
-    /// Target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`,
+    /// Target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&resvport=1&uid=N&gid=N]`,
     /// `smb://[USER@]HOST[,HOST…][:PORT]/SHARE[/DIRECTORY]`, or a directory.
     ///
-    /// The default ports are 2049 and 445. MOUNT uses the port of NFS unless ?mountport= is given.
-    /// Several hosts are addresses of one server: clients are assigned to them round-robin. The
-    /// password of the SMB user is read from the environment variable WEIR_SMB_PASSWORD or from
-    /// --smb-password-file.
+    /// The default ports are 2049 and 445. MOUNT is asked on the port of NFS, and then on the port
+    /// that the port mapper names, unless ?mountport= is given; ?resvport=1 takes source ports
+    /// below 1024. Several hosts are addresses of one server: clients are assigned to them
+    /// round-robin. The password of the SMB user is read from the environment variable
+    /// WEIR_SMB_PASSWORD or from --smb-password-file.
     #[arg(required = true)]
     pub target: Option<String>,
 
@@ -71,18 +71,18 @@ pub struct LoadArgs {
     pub commit_every: Option<u32>,
 
     /// Duration of the measurement.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time,
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time,
           help_heading = "Length")]
     pub time: Duration,
     /// Stop after this many operations instead of after a time; there is no warm-up.
     #[arg(long, value_name = "N", conflicts_with = "time", help_heading = "Length")]
     pub ops: Option<u64>,
     /// Duration of the warm-up. For a throttled volume, it should cover two turnovers of the queue.
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time,
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time,
           help_heading = "Length")]
     pub warmup: Duration,
     /// Maximum time to wait at the end for requests in flight.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time,
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time,
           help_heading = "Length")]
     pub drain: Duration,
 

@@ -16,7 +16,7 @@ const NOT_SMB: &str = "a target smb://…: it was published for SMB";
 pub struct Choice {
     /// Names of published tests (see `weir bench list`; `anf-*` selects all with this prefix, `all`
     /// selects every test) and files, followed by the target:
-    /// `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`,
+    /// `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&resvport=1&uid=N&gid=N]`,
     /// `smb://[USER@]HOST[,HOST…][:PORT]/SHARE[/DIRECTORY]`, or a directory.
     #[arg(value_name = "NAME|FILE… TARGET",
           required_unless_present_any = ["target", "map", "line"])]
@@ -80,8 +80,11 @@ impl Choice {
     }
 
     /// Is the last argument the target? Where paths are mapped to targets there may be no other,
-    /// and the text of a single file may name one.
+    /// and the text of a single file may name one. The name of a test is never the target.
     fn is_target(&self, last: &str) -> bool {
+        if is_test(last) && !Path::new(last).is_dir() {
+            return false;
+        }
         let alone = self.what.len() == 1 && self.line.is_empty();
         let maps_all = self.map.iter().any(|map| !map.target.is_empty());
         let plain = !maps_all || last.contains("://") || Path::new(last).is_dir();
@@ -95,8 +98,14 @@ impl Choice {
     }
 
     fn named(&self, name: &str, given: &[Given]) -> Result<Vec<Scenario>, CliError> {
-        let beginning = if name == "all" { Some("") } else { name.strip_suffix('*') };
-        if let Some(beginning) = beginning {
+        if name.contains("://") {
+            let message = format!(
+                "{name} is a target and no test: the target is the last argument, or is given by \
+                 --target"
+            );
+            return Err(CliError::Usage(message));
+        }
+        if let Some(beginning) = beginning(name) {
             let all = catalogue::all();
             let names = all.iter().filter(|entry| entry.name.starts_with(beginning));
             let found: Result<Vec<_>, _> =
@@ -115,14 +124,28 @@ impl Choice {
                     .map(|scenario| vec![scenario])
                     .map_err(|error| CliError::Usage(error.to_string()))
             }
-            Err(_) if Path::new(name).exists() => {
-                Err(CliError::Usage(format!("{name} is not a regular file: name a file to run")))
-            }
+            Err(_) if Path::new(name).exists() => Err(CliError::Usage(format!(
+                "{name} is not a regular file: name a file to run; the target is the last \
+                     argument"
+            ))),
             Err(why) if name.contains(['/', '.']) => {
                 Err(CliError::Usage(format!("file {name} does not exist, and {why}")))
             }
             Err(why) => Err(CliError::Usage(why)),
         }
+    }
+}
+
+/// The beginning of the names that `name` stands for, if it stands for several.
+fn beginning(name: &str) -> Option<&str> {
+    if name == "all" { Some("") } else { name.strip_suffix('*') }
+}
+
+/// Does `name` stand for published tests?
+fn is_test(name: &str) -> bool {
+    match beginning(name) {
+        Some(beginning) => catalogue::all().iter().any(|entry| entry.name.starts_with(beginning)),
+        None => catalogue::scenario(name).is_ok(),
     }
 }
 
@@ -191,6 +214,18 @@ mod tests {
         named.map = vec![Map::parse("/v:=/mnt").unwrap()];
         named.target = Vec::new();
         assert_eq!(named.scenarios().unwrap().1, [], "the maps name the target");
+    }
+
+    #[test]
+    fn a_test_is_no_target_and_a_target_no_test() {
+        for tests in [&["eda"][..], &["all"], &["anf-*"], &["eda", "EDA"]] {
+            let (scenarios, given) = choice(tests).scenarios().unwrap();
+            assert!(!scenarios.is_empty() && given.is_empty(), "{tests:?}: the target is missing");
+        }
+        let told = choice(&["nfs://h/v", "eda"]).scenarios().unwrap_err().to_string();
+        assert!(told.contains("nfs://h/v is a target") && told.contains("last argument"), "{told}");
+        let told = choice(&["/", "eda"]).scenarios().unwrap_err().to_string();
+        assert!(told.contains("/ is not a regular file") && told.contains("last arg"), "{told}");
     }
 
     #[test]

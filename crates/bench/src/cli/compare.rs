@@ -2,11 +2,11 @@
 
 use super::Format;
 use super::report::{ReportError, print, print_json, read_all, write};
-use crate::compare::{compare, json, terminal};
-use crate::pages;
 use clap::Args;
 use std::io;
 use std::path::PathBuf;
+use weir_results::compare::{compare, json, terminal};
+use weir_results::pages;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -258,6 +258,7 @@ mod tests {
         let mut options = Options::default();
         options.cache.command = Some("ssh s flush".to_owned());
         options.cache.read_bytes = Some(3 << 30);
+        options.cache.server_memory = Some(2 << 30);
         let text = text(&[one], &options).to_string();
         for part in [
             "full, caches filled before",

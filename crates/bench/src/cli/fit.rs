@@ -1,16 +1,15 @@
 //! Scaling tests to a machine: less data, less parallelism, shorter runs, and other user changes.
 
 use super::CliError;
-use super::values::{client_delay, part};
+use super::values::{client_delay, part, time};
 use crate::suite::{Options, Plan};
 use clap::Args;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
-use weir_core::units::parse_time;
 use weir_load::workload::{VerifyScope, Workload};
-use weir_scenario::scenario::Scenario;
 use weir_scenario::scenario::scale::{Facts, Scale, scale_changed};
+use weir_scenario::scenario::{Scenario, only};
 
 /// Minimum measured time that a bound on the total time leads to.
 const TIME_MIN_S: f64 = 1.0;
@@ -27,6 +26,10 @@ pub enum ScaleBy {
 /// Changes to the tests as they were written.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FitArgs {
+    /// Run only this step of the tests, and its preparations, at the size that it has in the whole
+    /// test; repeatable. --dry-run shows the steps.
+    #[arg(long, value_name = "NAME", help_heading = "Size")]
+    pub step: Vec<String>,
     /// Scale the data by a factor (1/100, 1%), or scale everything to this machine (auto): data,
     /// requests in flight, and 20 s per step. The changes are reported.
     #[arg(long, value_name = "PART|auto", value_parser = scale_by, help_heading = "Size")]
@@ -35,13 +38,13 @@ pub struct FitArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Size")]
     pub max_data: Option<u64>,
     /// Maximum measured time per step.
-    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Size")]
     pub time: Option<Duration>,
     /// Maximum warm-up time per step.
-    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Size")]
     pub warmup: Option<Duration>,
     /// Maximum total load time per test, including repeats; steps are shortened.
-    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Size")]
     pub max_time: Option<Duration>,
     /// Maximum number of clients.
     #[arg(long, value_name = "N", help_heading = "Size",
@@ -99,13 +102,20 @@ impl FitArgs {
         self.change(&mut changed)?;
         let to = self.scale(&changed, facts);
         to.check().map_err(CliError::Usage)?;
-        let fitted = scale_changed(scenario, changed.clone(), &to);
+        let sized = |to: &Scale| {
+            let mut sized = scale_changed(scenario, changed.clone(), to);
+            if !self.step.is_empty() {
+                only(&mut sized, &self.step);
+            }
+            sized
+        };
+        let fitted = sized(&to);
         let Some(most) = self.max_time else { return Ok(fitted) };
         let in_time = |time_s: f64| {
             let least = |own: Option<f64>| Some(own.map_or(time_s, |own_s| own_s.min(time_s)));
             // A warm-up is no longer than the load that it prepares.
             let (time_s, warmup_s) = (least(to.time_s), least(to.warmup_s));
-            scale_changed(scenario, changed.clone(), &Scale { time_s, warmup_s, ..to.clone() })
+            sized(&Scale { time_s, warmup_s, ..to.clone() })
         };
         within(most.as_secs_f64(), fitted, in_time, options)
     }
@@ -132,7 +142,9 @@ impl FitArgs {
             }
             None => Scale { facts: Some(facts), ..Scale::default() },
         };
-        to.max_data_bytes = self.max_data.or(to.max_data_bytes);
+        if self.max_data.is_some() {
+            (to.max_data_bytes, to.too_little_room) = (self.max_data, None);
+        }
         to.time_s = self.time.map(|time| time.as_secs_f64()).or(to.time_s);
         to.warmup_s = self.warmup.map(|time| time.as_secs_f64()).or(to.warmup_s);
         to.clients = self.clients.or(to.clients);
@@ -292,6 +304,27 @@ mod tests {
         for seconds in [one, two] {
             assert!(seconds <= 300.0 && seconds > 290.0, "{one} {two}");
         }
+    }
+
+    #[test]
+    fn a_step_by_itself_has_the_size_that_it_has_in_its_test() {
+        let test = weir_scenario::catalogue::scenario("anf-linux-4k-random").unwrap();
+        let facts = Facts { processors: 2, ..Facts::default() };
+        let of = |step: &[&str], most_s: Option<u64>| {
+            let args = FitArgs {
+                scale: Some(ScaleBy::Auto),
+                step: step.iter().map(ToString::to_string).collect(),
+                max_time: most_s.map(Duration::from_secs),
+                ..FitArgs::default()
+            };
+            args.fit(&test, facts, &Options::default()).unwrap()
+        };
+        let (whole, last) = (of(&[], None), test.steps.last().unwrap());
+        let alone = of(&[&last.name], None);
+        assert!(whole.steps.len() == 11 && alone.steps.len() == 1, "{alone:?}");
+        assert_eq!(alone.steps[0].loads, whole.steps[10].loads);
+        let bounded = of(&[&last.name], Some(25));
+        assert_eq!(bounded.steps, alone.steps, "the time of the others does not count");
     }
 
     #[test]

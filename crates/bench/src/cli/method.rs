@@ -1,13 +1,13 @@
 //! The number of repeats of a load, and the handling of caches and files.
 
 use super::place::Reach;
+use super::values::time;
 use super::{CliError, Served};
 use crate::cluster::this_machine;
 use crate::suite::{CacheOptions, Options, chance_seed};
 use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
-use weir_core::units::parse_time;
 use weir_load::stats::cpu;
 use weir_load::target::Targets;
 
@@ -24,7 +24,7 @@ pub struct MethodArgs {
     /// Extend the warm-up until the rate is steady (drift at most 10 %, no second deviating by 20
     /// %), up to this time [default if given without a value: 5m].
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
-          default_missing_value = "5m", value_parser = parse_time, help_heading = "Method")]
+          default_missing_value = "5m", value_parser = time, help_heading = "Method")]
     pub steady: Option<Duration>,
     /// Measure the CPU time of this server process on this machine.
     #[arg(long, value_name = "PID", help_heading = "Method")]
@@ -81,6 +81,7 @@ impl MethodArgs {
             contracts: served.map(|it| it.contracts_of(targets)).unwrap_or_default(),
             seed: chance_seed(),
             clients: Vec::new(),
+            machine: None,
             repeats: self.repeats,
             discard_first: self.discard_first,
             steady_within: self.steady,

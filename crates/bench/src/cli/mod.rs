@@ -19,6 +19,7 @@ mod search;
 mod served;
 mod show;
 mod single;
+mod steps;
 mod table;
 mod targets;
 mod values;
@@ -79,6 +80,19 @@ pub struct BenchCommand {
     /// The load.
     #[command(flatten)]
     pub load: BenchArgs,
+}
+
+impl BenchCommand {
+    /// Is only the result wanted, no progress?
+    fn is_quiet(&self) -> bool {
+        match &self.command {
+            None => self.load.quiet,
+            Some(BenchSubcommand::Run(args)) => args.output.quiet,
+            Some(BenchSubcommand::Search(args)) => args.output.quiet,
+            // The other subcommands contact no target; a worker reports to its coordinator.
+            Some(_) => true,
+        }
+    }
 }
 
 /// The subcommands of `weir bench`.
@@ -146,6 +160,9 @@ pub fn run(
     control: &Control,
     ask: &Ask<'_>,
 ) -> Result<Vec<String>, CliError> {
+    if !command.is_quiet() {
+        control.on_wait(|sentence| weir_report::errln!("{sentence}"));
+    }
     match &command.command {
         None => single::run(&command.load, format, control),
         Some(BenchSubcommand::List(args)) => list::run(args, format).map(nothing),

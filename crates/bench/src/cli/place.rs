@@ -77,6 +77,15 @@ fn password_of(file: &Path) -> Result<Password, BenchError> {
     }
 }
 
+/// Host and export of a text in the form of mount(8), `HOST:/EXPORT`, if there is nothing of that
+/// name.
+fn of_mount(text: &str) -> Option<(&str, &str)> {
+    let at = text.find(":/")?;
+    let (host, export) = (text.get(..at)?, text.get(at + 1..)?);
+    let is_host = !host.is_empty() && !host.contains('/') && !Path::new(text).exists();
+    is_host.then_some((host, export))
+}
+
 impl WhoArgs {
     /// The target given by `text`.
     ///
@@ -89,6 +98,11 @@ impl WhoArgs {
         if !text.starts_with("nfs://") {
             if text.contains("://") {
                 let message = format!("{text:?} is none of nfs://…, smb://… and a directory");
+                return Err(BenchError::Target(message));
+            }
+            if let Some((host, export)) = of_mount(text) {
+                let message =
+                    format!("{text:?} is not a directory: did you mean nfs://{host}{export}?");
                 return Err(BenchError::Target(message));
             }
             let (root, more) = (PathBuf::from(text), self.mounts.clone());
@@ -240,6 +254,19 @@ mod tests {
         let disk = on_path(MOUNTS, Path::new("/mnt/other"));
         assert!(disk.server_is_here && disk.transport.contains("ext4"), "{disk:?}");
         assert_eq!(on_path("", Path::new("/mnt")).transport, "path");
+    }
+
+    #[test]
+    fn a_target_in_the_form_of_mount_is_told_as_a_url() {
+        let refused = |text: &str| match WhoArgs::default().target(text) {
+            Err(error) => error.to_string(),
+            Ok(target) => panic!("{target:?}"),
+        };
+        assert!(refused("10.0.0.4:/vol/a").ends_with("did you mean nfs://10.0.0.4/vol/a?"));
+        assert!(refused("[fd00::1]:/vol").ends_with("did you mean nfs://[fd00::1]/vol?"));
+        for path in ["/mnt/a:/b", "vol", "a:b"] {
+            assert!(matches!(WhoArgs::default().target(path), Ok(Target::Path(_))), "{path}");
+        }
     }
 
     #[test]

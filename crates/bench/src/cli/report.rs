@@ -1,14 +1,14 @@
 //! `weir bench report`: shows stored results in any format.
 
 use super::Format;
-use crate::pages;
-use crate::results::Results;
-use crate::results::read::{FILE_NAME, ReadError, read};
 use clap::Args;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 use weir_report::terminal::{self, Text};
+use weir_results::Results;
+use weir_results::pages;
+use weir_results::read::{FILE_NAME, ReadError, read};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,9 +109,8 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Results>, ReadError> {
     Ok(all)
 }
 
-/// Gives several results labels of their own: those that the user gave none have the name of their
-/// file or directory, those whose labels are the same have that added, and the time of their run
-/// where it is the same too.
+/// Gives several results labels of their own. Results without a label get the name of their file or
+/// directory. Equal labels get that name added, and then the time of the run.
 fn tell_apart(all: &mut [Results], paths: &[PathBuf]) {
     if all.len() < 2 {
         return;

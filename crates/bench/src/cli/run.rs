@@ -8,12 +8,12 @@ use super::place::WhoArgs;
 use super::served::{self, Ask};
 use super::show::Show;
 use super::worker::WorkersArgs;
-use super::{CliError, Format, dry, hosts, output, targets};
+use super::{CliError, Format, dry, hosts, output, steps, targets};
 use crate::cluster::{Wanted, WorkerPlace};
 use crate::suite::fio::FioExecutor;
 use crate::suite::{
     Executor, Local, Machine, Options, Place, Suite, SuiteOutcome, TargetPlace, above_contracts,
-    check, preflight,
+    cache_remarks, check, preflight,
 };
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
@@ -122,6 +122,7 @@ pub(super) fn run(
     control: &Control,
     ask: &Ask<'_>,
 ) -> Result<Vec<String>, CliError> {
+    args.output.keep_earlier()?;
     let (mut scenarios, given) = args.choice.scenarios()?;
     let targets = targets::resolve(&given, &mut scenarios, &args.who)?;
     let workers = hosts::workers(&args.by.workers, &mut scenarios)?;
@@ -132,16 +133,21 @@ pub(super) fn run(
     let text = targets::text(&given, &targets);
     let mut options = args.method.options((&text, &targets), served.as_ref(), files, label)?;
     options.seed = args.seed.unwrap_or(options.seed);
-    let room = if args.dry_run { None } else { least_room(&targets)? };
+    let room = if args.dry_run { None } else { least_room(&targets, control)? };
     let facts = facts(&options, room);
     let fitted = scenarios.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
-    let mut scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
-    let mut call = Call { targets, options, by: &args.by, workers };
+    let mut fitted: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
+    steps::check(&args.fit.step, &scenarios, &fitted)?;
+    fitted.retain(|scenario| args.fit.step.is_empty() || !scenario.steps.is_empty());
+    let mut scenarios = fitted;
+    let mut call = Call { targets, options, by: &args.by, workers, notes: Vec::new() };
     check(&call.targets, &call.worker_names(), &scenarios)?;
     scenarios.iter_mut().for_each(|scenario| apply_to(scenario, &call.targets));
+    call.options.machine = call.machine();
     let mut needs = call.needs(&scenarios);
     let runnable = scenarios.iter().filter(|scenario| scenario.waiting.is_none());
     needs.extend(runnable.flat_map(|one| above_contracts(one, &call.options.contracts)));
+    needs.extend(cache_remarks(&scenarios, &call.options.cache));
     if args.dry_run {
         needs.extend(args.fit.not_asked(&call.options));
         match format {
@@ -155,16 +161,14 @@ pub(super) fn run(
         }
         return Ok(Vec::new());
     }
-    for sentence in needs {
-        weir_report::errln!("note: {sentence}");
-    }
+    call.notes = needs;
     let to = (&args.output, format);
     with_suite(&scenarios, &mut call, to, control, |suite| suite.run(&scenarios))
 }
 
 /// The free space at the target that has least.
-fn least_room(targets: &Targets) -> Result<Option<u64>, CliError> {
-    let mut place = TargetPlace::new(targets.clone());
+fn least_room(targets: &Targets, control: &Control) -> Result<Option<u64>, CliError> {
+    let mut place = TargetPlace::new(targets.clone()).stopped_by(control);
     let mut least = None;
     for (name, _) in targets.iter() {
         let room = place.room(name)?;
@@ -186,6 +190,8 @@ pub(super) struct Call<'a> {
     pub(super) by: &'a ByArgs,
     /// The workers that apply the loads; this process if there are none.
     pub(super) workers: Vec<Wanted>,
+    /// Sentences for the user before the run.
+    pub(super) notes: Vec<String>,
 }
 
 impl Call<'_> {
@@ -194,13 +200,16 @@ impl Call<'_> {
         self.workers.iter().map(|worker| worker.name.clone()).collect()
     }
 
+    /// This machine, if it applies all loads; the machines of remote workers are unknown.
+    pub(super) fn machine(&self) -> Option<Machine> {
+        let is_here = |worker: &Wanted| worker.place == WorkerPlace::Local;
+        self.workers.iter().all(is_here).then(|| Machine::this(&self.targets))
+    }
+
     /// Sentences about published rates that this machine cannot apply by itself, and about clients
-    /// that share an address. Nothing is known of the machines of workers.
+    /// that share an address.
     fn needs(&self, scenarios: &[Scenario]) -> Vec<String> {
-        if self.workers.iter().any(|worker| worker.place != WorkerPlace::Local) {
-            return Vec::new();
-        }
-        let machine = Machine::this(&self.targets);
+        let Some(machine) = &self.options.machine else { return Vec::new() };
         let runnable = || scenarios.iter().filter(|scenario| scenario.waiting.is_none());
         let mut all: Vec<String> =
             runnable().flat_map(|scenario| machine.falls_short(scenario)).collect();
@@ -295,6 +304,7 @@ fn facts(options: &Options, room: Option<u64>) -> Facts {
         client_memory_bytes: options.cache.client_memory,
         server_memory_bytes: options.cache.server_memory,
         same_machine: options.cache.server_is_here,
+        client_caches: options.cache.on_path,
         free_bytes: room,
         processors: u32::try_from(processors).unwrap_or(u32::MAX),
     }
@@ -309,12 +319,12 @@ pub(super) fn with_suite(
     work: impl FnOnce(&mut Suite<'_>) -> SuiteOutcome,
 ) -> Result<Vec<String>, CliError> {
     to.check()?;
-    let mut place = TargetPlace::new(call.targets.clone());
-    for remark in preflight(&mut place, scenarios, &call.options)? {
-        weir_report::errln!("note: {remark}");
-    }
+    let mut show = Show::new(to.quiet, control);
+    let mut place = TargetPlace::new(call.targets.clone()).stopped_by(control);
+    let remarks = preflight(&mut place, scenarios, &call.options)?;
     let mut executor = call.executor()?;
-    let mut show = Show::new(to.quiet);
+    // Notes in front of an error would hide it.
+    call.notes.iter().chain(&remarks).for_each(|note| show.note(note));
     let outcome = work(&mut Suite {
         executor: &mut *executor,
         place: &mut place,

@@ -5,12 +5,12 @@ use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
 use super::run::{ByArgs, Call, with_suite};
 use super::served::{self, Ask};
+use super::values::time;
 use super::{CliError, Format};
 use crate::suite::check;
 use crate::suite::search::{Question, Varied, search};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::time::Duration;
-use weir_core::units::parse_time;
 use weir_load::control::Control;
 use weir_load::target::Target;
 use weir_load::workload::Length;
@@ -46,7 +46,7 @@ Exit status: as weir bench.";
           .args(["p99_under", "knee", "scaling"]))]
 pub struct SearchArgs {
     /// Find the highest rate with a 99th percentile below this latency.
-    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Question")]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Question")]
     pub p99_under: Option<Duration>,
     /// Find the knee of the latency curve.
     #[arg(long, help_heading = "Question")]
@@ -150,7 +150,9 @@ pub(super) fn run(
     };
     let to = (&args.output, format);
     let workers = args.by.workers.wanted();
-    let mut call = Call { targets: target.into(), options, by: &args.by, workers };
+    let notes = Vec::new();
+    let mut call = Call { targets: target.into(), options, by: &args.by, workers, notes };
+    call.options.machine = call.machine();
     check(&call.targets, &call.worker_names(), std::slice::from_ref(&probe))?;
     with_suite(&[probe], &mut call, to, control, |suite| search(suite, &load, &args.questions()))
 }

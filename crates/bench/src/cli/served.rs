@@ -1,9 +1,9 @@
 //! A Weir server, as its API describes it.
 
-use crate::results::Contract;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use weir_load::target::{Target, Targets};
+use weir_results::Contract;
 
 /// Asks the Weir server that the user named about itself and about the volumes of these names;
 /// nothing if the user named none.

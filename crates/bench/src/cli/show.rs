@@ -1,28 +1,39 @@
 //! Live progress of the suite: the current test and step, and a line for each completed step.
 
 use crate::progress::{Progress, Unit};
-use crate::results::StepResult;
 use crate::suite::{Act, Event};
 use weir_core::units::{latency, three_digits};
+use weir_load::control::Control;
+use weir_results::StepResult;
 
 /// Shows events on standard error.
 pub(super) struct Show {
     progress: Progress,
     test: String,
     step: String,
-    /// The unit of the step's layout.
+    /// The unit of the layout of the step's own files.
+    own_unit: Unit,
+    /// The unit of the present layout.
     unit: Unit,
 }
 
 impl Show {
-    /// Shows nothing if `quiet`.
-    pub(super) fn new(quiet: bool) -> Self {
+    /// Shows events of the run that `control` controls, and its long waits; nothing if `quiet`.
+    pub(super) fn new(quiet: bool, control: &Control) -> Self {
+        let progress = Progress::new(quiet);
+        progress.follow(control);
         Self {
-            progress: Progress::new(quiet),
+            progress,
             test: String::new(),
             step: String::new(),
+            own_unit: Unit::Bytes,
             unit: Unit::Bytes,
         }
+    }
+
+    /// Shows a sentence for the user.
+    pub(super) fn note(&self, sentence: &str) {
+        self.progress.say(&format!("note: {sentence}"));
     }
 
     /// Handles an event.
@@ -38,10 +49,13 @@ impl Show {
             Event::Step { step, number, of } => {
                 let of = of.map_or_else(String::new, |of| format!("/{of}"));
                 self.step = format!("{}step {number}{of} {}", self.test, step.name);
-                self.unit = Unit::of(&step.loads);
+                self.own_unit = Unit::of(&step.loads);
             }
             Event::Run { act, repeat, of, after_s } => {
                 let doing = doing(*act, *repeat, *of);
+                // Other data is always written.
+                let is_own = *act != Act::Flush;
+                self.unit = if is_own { self.own_unit } else { Unit::Bytes };
                 self.progress.begin(format!("{}{doing}", self.step), *after_s);
             }
             Event::Layout { done, total } => self.progress.layout(*done, *total, self.unit),
@@ -97,7 +111,7 @@ fn line(result: &StepResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::testing::step_result;
+    use weir_results::testing::step_result;
 
     #[test]
     fn a_step_is_one_line_with_its_figures() {

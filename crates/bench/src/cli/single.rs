@@ -1,6 +1,7 @@
 //! One load, described by options.
 
 use super::args::BenchArgs;
+use super::place::Reach;
 use super::sampler::ServerSampler;
 use super::{CliError, Format, output, table};
 use crate::progress::{Progress, Unit};
@@ -16,16 +17,18 @@ pub(super) fn run(
 ) -> Result<Vec<String>, CliError> {
     let target = args.load.target()?;
     let workload = args.load.workload(&args.name)?;
-    if let Some(shared) = target.shared_source(workload.clients) {
-        weir_report::errln!("note: {shared}");
-    }
     let mut sampler = args.server_pid.map(ServerSampler::new).transpose()?;
     let mut progress = Progress::new(args.quiet);
+    progress.follow(control);
     let unit = Unit::of([&workload]);
     let prepared = prepare_with(&target, &workload, control, &mut |done, total| {
         progress.layout(done, total, unit);
     });
     let outcome = prepared.and_then(|prepared| {
+        // A note in front of an error would hide it.
+        if let Some(shared) = target.shared_source(workload.clients) {
+            progress.say(&format!("note: {shared}"));
+        }
         prepared.run(control, |window| {
             if let Some(sampler) = &mut sampler {
                 sampler.window(window);
@@ -40,7 +43,7 @@ pub(super) fn run(
         output::write(path, &output::json(&result)?)?;
     }
     match format {
-        Format::Table => output::print(&table::render(&result))?,
+        Format::Table => output::print(&table::render(&result, Reach::of(&target).server_is_here))?,
         Format::Json => output::print_json(&result)?,
     }
     Ok(unclean(&result))

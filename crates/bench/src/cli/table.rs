@@ -3,12 +3,13 @@
 use weir_core::units::{latency, three_digits};
 use weir_load::stats::result::{OpResult, RunResult};
 use weir_report::terminal::{Grid, Text};
+use weir_results::MachineBusy;
 
 const COLUMNS: [&str; 10] =
     ["", "op/s", "MiB/s", "mean", "p5", "p50", "p95", "p99", "p99.9", "max"];
 
-/// The table, followed by remarks.
-pub(super) fn render(result: &RunResult) -> Text {
+/// The table, followed by remarks. `shared`: the server is on this machine.
+pub(super) fn render(result: &RunResult, shared: bool) -> Text {
     let mut grid = Grid::ruled();
     grid.head(COLUMNS);
     if result.by_operation.len() > 1 {
@@ -19,7 +20,7 @@ pub(super) fn render(result: &RunResult) -> Text {
     grid.row(row("all", &result.total));
     grid.align_right(1..COLUMNS.len());
     let mut text = grid.text();
-    notes(result).into_iter().for_each(|line| text.line(line));
+    notes(result, shared).into_iter().for_each(|line| text.line(line));
     text
 }
 
@@ -32,7 +33,7 @@ fn row(kind: &str, operations: &OpResult) -> Vec<String> {
     cells
 }
 
-fn notes(result: &RunResult) -> Vec<String> {
+fn notes(result: &RunResult, shared: bool) -> Vec<String> {
     let mut notes = vec![format!(
         "{}: {} operations in {:.2} s",
         result.target,
@@ -58,6 +59,9 @@ fn notes(result: &RunResult) -> Vec<String> {
             "WARNING: the generator was the limit; the target can do more. Use more --threads."
                 .to_owned(),
         );
+    }
+    if let Some(busy) = MachineBusy::of(result) {
+        notes.push(format!("WARNING: {}.", busy.words(shared)));
     }
     notes.extend(failures(result));
     notes
@@ -138,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_good_result_shows_every_kind_and_no_warning() {
-        let text = render(&result()).to_string();
+        let text = render(&result(), false).to_string();
         for part in ["read", "write", "all", "1000", "2000 operations in 2.00 s", "0.50 µs"] {
             assert!(text.contains(part), "{text}");
         }
@@ -160,7 +164,7 @@ mod tests {
             details: vec!["file.00000 at 0: lost write".into()],
             ..VerifyResult::default()
         });
-        let text = render(&result).to_string();
+        let text = render(&result, true).to_string();
         for part in [
             "generator was the limit",
             "3 × NFS3ERR_IO",

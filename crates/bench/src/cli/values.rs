@@ -1,5 +1,6 @@
 //! Parsers for option values other than numbers.
 
+use std::time::Duration;
 use weir_core::units::parse_rate;
 use weir_core::units::parse_time;
 use weir_load::workload::Rate;
@@ -21,6 +22,17 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
         Ok(bytes) if bytes > 0.0 => Ok(Rate::Bytes(bytes)),
         _ => Err(refused()),
     }
+}
+
+/// A time with its unit: `30s`, `5min`; zero needs none. A number alone is refused as it is for
+/// sizes, although only one unit is likely.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    let bare = text.trim();
+    let is_number = bare.parse::<f64>().is_ok_and(|number| number > 0.0 && number.is_finite());
+    if is_number {
+        return Err(format!("{bare:?} has no unit: use {bare}s, {bare}min or {bare}h"));
+    }
+    parse_time(text)
 }
 
 /// A network distance in microseconds: `200us`, `2ms`.
@@ -76,6 +88,16 @@ mod tests {
         for text in ["metadata-cache", "=off", "cache=", "a=b=c", "a b=c"] {
             assert!(setting(text).unwrap_err().contains("NAME=VALUE"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(time("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(time("2min"), Ok(Duration::from_secs(120)));
+        assert_eq!(time("0"), Ok(Duration::ZERO));
+        assert_eq!(time(" 2 "), Err("\"2\" has no unit: use 2s, 2min or 2h".to_owned()));
+        assert!(!time("inf").unwrap_err().contains("infs"));
+        assert!(time("1.5").is_err() && time("soon").unwrap_err().contains("is not a time"));
     }
 
     #[test]

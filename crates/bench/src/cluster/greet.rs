@@ -3,8 +3,8 @@
 
 use super::link::Halves;
 use super::wire::{Kind, Order, PROTOCOL, Report, Welcome, WireError, receive, send};
-use crate::results::Machine;
 use weir_core::text::brief;
+use weir_results::Machine;
 
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 

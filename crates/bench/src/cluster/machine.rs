@@ -1,7 +1,7 @@
 //! The description of this machine, as a worker reports it.
 
-use crate::results::Machine;
 use std::fs::read_to_string;
+use weir_results::Machine;
 
 /// This machine; what can't be read is left empty.
 #[must_use]

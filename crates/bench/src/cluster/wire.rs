@@ -2,7 +2,6 @@
 //! the message, four for its length, and the message as JSON. The kind bounds the length before
 //! anything is allocated. The order of messages is the business of the two sides.
 
-use crate::results::Machine;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -10,9 +9,10 @@ use weir_core::text::brief;
 use weir_load::engine::{Record, Window};
 use weir_load::target::Targets;
 use weir_load::workload::Workload;
+use weir_results::Machine;
 
 /// Version of the protocol. All versions can parse each other's greetings, and nothing else.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// Failures that are told of what follows a load.
 const FAILURES_MAX: usize = 100;

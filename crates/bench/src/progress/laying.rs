@@ -7,7 +7,7 @@ use weir_load::workload::{Layout, Workload};
 
 /// Seconds between two lines where there is no bar.
 const LINE_S: f64 = 5.0;
-/// Seconds after which a rate says something.
+/// Seconds after which a rate is meaningful.
 const RATE_S: f64 = 1.0;
 
 /// The unit in which a layout tells how far it is.
@@ -36,7 +36,7 @@ impl Unit {
 #[derive(Debug, Default)]
 pub(super) struct Laying {
     began: Option<Instant>,
-    /// Done when it was first told.
+    /// `done` at the first report.
     from: u64,
     done: u64,
     total: u64,

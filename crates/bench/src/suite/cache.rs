@@ -2,11 +2,12 @@
 
 use super::data;
 use super::options::CacheOptions;
-use crate::results::CacheProof;
 use std::process::{Command, Stdio};
 use weir_core::units::Bytes;
+use weir_load::error::BenchError;
 use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
-use weir_scenario::scenario::Cache;
+use weir_results::CacheProof;
+use weir_scenario::scenario::{Cache, Scenario};
 
 /// The file that makes the kernel drop its caches (proc_sys_vm(5)).
 const DROP: &str = "/proc/sys/vm/drop_caches";
@@ -14,8 +15,12 @@ const DROP: &str = "/proc/sys/vm/drop_caches";
 pub(super) const FLUSH_DIRECTORY: &str = "weir-bench-flush";
 /// Bytes of one read of a pass over files: every NFS server takes it.
 const PASS_BLOCK: u32 = 64 << 10;
+/// Lines of the errors of a command that are told.
+const LINES_MAX: usize = 3;
 /// A data set so many times the cache's size answers at most a tenth of random reads from it.
 const TIMES_AMPLE: f64 = 10.0;
+const MEMORY_UNKNOWN: &str = "the server's memory is unknown, so its cache may contain the data set; \
+                              set it with --server-memory";
 
 /// The known state before the step of `loads` begins.
 pub(super) fn proof(wanted: Cache, loads: &[Workload], options: &CacheOptions) -> CacheProof {
@@ -55,11 +60,7 @@ fn client(proof: &mut CacheProof, loads: &[Workload], options: &CacheOptions) {
 
 fn server(proof: &mut CacheProof, options: &CacheOptions) {
     match proof.server_memory_bytes {
-        None => proof.open.push(
-            "the server's memory is unknown, so its cache may contain the data set; set it with \
-             --server-memory"
-                .to_owned(),
-        ),
+        None => proof.open.push(MEMORY_UNKNOWN.to_owned()),
         Some(memory) if proof.data_bytes < memory => proof.open.push(format!(
             "the data set ({}) fits into the server's memory ({}): repeated reads may be served \
              from it; use a larger --max-data",
@@ -68,12 +69,16 @@ fn server(proof: &mut CacheProof, options: &CacheOptions) {
         )),
         Some(memory) => compare(proof, memory, "the server's memory"),
     }
-    if options.emptied_by().is_empty() {
-        proof.open.push(
+    if !options.emptied_by().is_empty() {
+        return;
+    }
+    match options.ineffective() {
+        none if none.is_empty() => proof.open.push(
             "the server's caches were not emptied before the step; see --invalidate-command, \
              --drop-caches and --flush-read"
                 .to_owned(),
-        );
+        ),
+        reasons => proof.open.extend(reasons),
     }
 }
 
@@ -90,6 +95,43 @@ fn compare(proof: &mut CacheProof, memory: u64, whose: &str) {
     }
 }
 
+/// Sentences about the caches of `scenarios` that are to be excluded, known before anything is run.
+#[must_use]
+pub fn cache_remarks(scenarios: &[Scenario], options: &CacheOptions) -> Vec<String> {
+    if !excludes_caches(scenarios) {
+        return Vec::new();
+    }
+    let mut all = options.ineffective();
+    if options.server_memory.is_none() {
+        all.push(MEMORY_UNKNOWN.to_owned());
+    }
+    all
+}
+
+/// Runs the command that is to empty caches, if it is needed: one that fails would be noticed only
+/// after the files are laid out, and be of no use in any step.
+///
+/// # Errors
+/// [`BenchError::Workload`] if the command fails.
+pub(super) fn try_command(
+    scenarios: &[Scenario],
+    options: &CacheOptions,
+) -> Result<(), BenchError> {
+    let Some(command) = options.command.as_ref().filter(|_| excludes_caches(scenarios)) else {
+        return Ok(());
+    };
+    run(command).map_err(|why| {
+        BenchError::Workload(format!(
+            "`{command}`, given by --invalidate-command, does not empty caches: {why}"
+        ))
+    })
+}
+
+fn excludes_caches(scenarios: &[Scenario]) -> bool {
+    let mut runnable = scenarios.iter().filter(|scenario| scenario.waiting.is_none());
+    runnable.any(|one| one.steps.iter().any(|step| step.cache == Cache::Excluded))
+}
+
 /// Empties what can be emptied, once the files are laid out.
 pub(super) fn empty(proof: &mut CacheProof, options: &CacheOptions) {
     if proof.wanted != Cache::Excluded {
@@ -98,7 +140,7 @@ pub(super) fn empty(proof: &mut CacheProof, options: &CacheOptions) {
     if options.on_path {
         note(&mut proof.done, "files were dropped from the client's page cache when opened");
     }
-    if options.drop {
+    if options.drops() {
         rustix::fs::sync();
         match std::fs::write(DROP, "3") {
             Ok(()) => note(&mut proof.done, "the kernel caches of this machine were dropped"),
@@ -128,8 +170,9 @@ fn run(command: &str) -> Result<(), String> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.trim().lines().last().unwrap_or("").to_owned();
-    Err(format!("{} {last}", output.status).trim().to_owned())
+    let all: Vec<&str> = said.trim().lines().collect();
+    let last = all.get(all.len().saturating_sub(LINES_MAX)..).unwrap_or_default();
+    Err(format!("{} {}", output.status, last.join("; ")).trim().to_owned())
 }
 
 fn note(list: &mut Vec<String>, sentence: &str) {
@@ -210,6 +253,7 @@ fn flush(target: String, bytes: u64) -> Workload {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::scenario;
     use super::*;
     use weir_load::workload::{
         Draw, FileOrder, Flow, LatencyTarget, MinRate, Pacing, Positions, Rate, Starts, Visit,
@@ -257,6 +301,66 @@ mod tests {
     }
 
     #[test]
+    fn other_data_empties_caches_only_if_it_is_as_large_as_the_memory() {
+        let read = |bytes: u64, memory: Option<u64>| CacheOptions {
+            command: None,
+            read_bytes: Some(bytes),
+            server_memory: memory,
+            ..known()
+        };
+        let all = read(16 << 30, Some(16 << 30));
+        assert_eq!(all.emptied_by(), ["reading 16 GiB of other data"]);
+        assert_eq!((all.ineffective(), of(160, &all).open), (Vec::new(), Vec::new()));
+        let little = read(1 << 20, Some(16 << 30));
+        assert_eq!(little.emptied_by(), [""; 0]);
+        let [told] = of(160, &little).open.try_into().unwrap();
+        for part in ["--flush-read 1 MiB does not empty", "less than the server's memory (16 GiB)"]
+        {
+            assert!(told.contains(part), "{told}");
+        }
+        let unknown = read(1 << 40, None);
+        assert_eq!(unknown.emptied_by(), [""; 0]);
+        let open = of(160, &unknown).open;
+        assert!(open[1].contains("unknown whether --flush-read 1 TiB empties"), "{open:?}");
+        let both = CacheOptions { command: Some("true".to_owned()), ..little };
+        assert_eq!(of(160, &both).open, [""; 0], "the command empties them");
+        assert_eq!(both.ineffective().len(), 1);
+    }
+
+    #[test]
+    fn caches_of_another_machine_are_not_dropped_here() {
+        let drop = CacheOptions { drop: true, command: None, ..known() };
+        let mut remote = of(160, &drop);
+        let open = remote.open.clone();
+        assert!(
+            open[0].contains("--drop-caches empties no caches, because the server"),
+            "{open:?}"
+        );
+        empty(&mut remote, &drop);
+        assert_eq!(remote.open, open, "nothing was tried");
+        assert!(!remote.done.iter().any(|done| done.contains("dropped")), "{remote:?}");
+        let path = of(160, &CacheOptions { on_path: true, ..drop.clone() });
+        assert!(path.open[0].contains("the client's caches alone"), "{path:?}");
+        let here = CacheOptions { server_is_here: true, ..drop };
+        assert!(here.drops() && of(160, &here).open.is_empty());
+    }
+
+    #[test]
+    fn remarks_are_made_for_steps_that_exclude_caches() {
+        let mut excluding = scenario(&["a"]);
+        excluding.steps[0].cache = Cache::Excluded;
+        let options = CacheOptions { drop: true, server_memory: None, command: None, ..known() };
+        let told = cache_remarks(std::slice::from_ref(&excluding), &options);
+        assert!(
+            told[0].contains("--drop-caches") && told[1].contains("--server-memory"),
+            "{told:?}"
+        );
+        assert_eq!(cache_remarks(std::slice::from_ref(&excluding), &known()), [""; 0]);
+        excluding.waiting = Some("SMB".to_owned());
+        assert_eq!(cache_remarks(&[excluding, scenario(&["b"])], &options), [""; 0]);
+    }
+
+    #[test]
     fn a_command_that_fails_is_told_and_one_that_succeeds_too() {
         let mut proof = of(160, &known());
         empty(&mut proof, &known());
@@ -266,6 +370,9 @@ mod tests {
             CacheOptions { command: Some("echo no way >&2; exit 3".to_owned()), ..known() };
         empty(&mut proof, &failing);
         assert!(proof.open[0].contains("no way"), "{proof:?}");
+        let command = Some("seq 1 9 >&2; false".to_owned());
+        empty(&mut proof, &CacheOptions { command, ..known() });
+        assert!(proof.open[1].ends_with("exit status: 1 7; 8; 9"), "{proof:?}");
     }
 
     #[test]

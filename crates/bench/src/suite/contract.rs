@@ -1,9 +1,9 @@
 //! The limits that contracts of Weir volumes set to a test, said before it starts.
 
 use super::wanted::Wanted;
-use crate::results::Contract;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_report::figure;
+use weir_results::Contract;
 use weir_scenario::scenario::{Scenario, Step};
 
 /// A rate up to so many times the contract is the contract itself, as it was measured: tests that

@@ -1,7 +1,7 @@
 //! The runner's events for the display of its progress.
 
-use crate::results::StepResult;
 use weir_load::engine::Window;
+use weir_results::StepResult;
 use weir_scenario::scenario::{Scenario, Step};
 
 /// The purpose of applying a load.

@@ -2,13 +2,13 @@
 //! program.
 
 use super::mounted;
-use crate::results::WorkerResult;
 use std::time::Instant;
 use weir_load::control::Control;
 use weir_load::engine::{StepRecord, Window, prepare_step};
 use weir_load::error::BenchError;
 use weir_load::target::Targets;
 use weir_load::workload::Workload;
+use weir_results::WorkerResult;
 
 /// The environment of a step besides its loads.
 pub struct Context<'a> {

@@ -4,14 +4,17 @@
 
 use crate::cli::CliError;
 use crate::cli::sampler::ServerSampler;
-use crate::results::Network;
+use std::collections::BTreeSet;
 use std::fs::read_to_string;
 use weir_load::engine::{Phase, Window};
 use weir_load::stats::result::{RunResult, ServerCpu};
+use weir_results::Network;
 
 /// Reads the counters through one application of a load.
 pub(super) struct Meter {
     server: Option<ServerSampler>,
+    /// The network devices that lead to the servers; all are counted if none is known.
+    devices: BTreeSet<String>,
     first: Option<Sample>,
     last: Option<Sample>,
 }
@@ -33,10 +36,14 @@ pub(super) struct Usage {
 }
 
 impl Meter {
-    /// A meter that watches the process `server_pid` too.
-    pub(super) fn new(server_pid: Option<u32>) -> Result<Self, CliError> {
+    /// A meter that also watches the process `server_pid`. It counts the bytes of `devices`, or of
+    /// all network devices if there are none of these.
+    pub(super) fn new(
+        server_pid: Option<u32>,
+        devices: BTreeSet<String>,
+    ) -> Result<Self, CliError> {
         let server = server_pid.map(ServerSampler::new).transpose()?;
-        Ok(Self { server, first: None, last: None })
+        Ok(Self { server, devices, first: None, last: None })
     }
 
     /// The next window: the last one of the warm-up begins the interval.
@@ -44,8 +51,8 @@ impl Meter {
         if let Some(server) = &mut self.server {
             server.window(window);
         }
-        if window.phase != Phase::Drain {
-            self.add(window.phase, Sample::take(window.at_s));
+        if matches!(window.phase, Phase::Warmup | Phase::Measure) {
+            self.add(window.phase, Sample::take(window.at_s, &self.devices));
         }
     }
 
@@ -76,8 +83,8 @@ impl Meter {
 }
 
 impl Sample {
-    fn take(at_s: f64) -> Self {
-        let network = read_to_string("/proc/net/dev").ok().and_then(|text| devices(&text));
+    fn take(at_s: f64, devices: &BTreeSet<String>) -> Self {
+        let network = read_to_string("/proc/net/dev").ok().and_then(|text| bytes(&text, devices));
         let busy = read_to_string("/proc/stat").ok().and_then(|text| busy(&text));
         Self { at_s, network, busy }
     }
@@ -88,12 +95,16 @@ fn ticks_s(ticks: u64) -> f64 {
     ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64
 }
 
-/// Bytes of all devices in `/proc/net/dev` (proc(5)): after the name eight columns of what was
-/// received, then eight of what was sent, each beginning with the bytes.
-fn devices(text: &str) -> Option<Network> {
+/// Bytes of `devices` in `/proc/net/dev` (proc(5)), or of all if there are none of these: after the
+/// name eight columns of what was received, then eight of what was sent, each beginning with the
+/// bytes.
+fn bytes(text: &str, devices: &BTreeSet<String>) -> Option<Network> {
     let mut sum = None;
     for line in text.lines() {
-        let Some((_, columns)) = line.split_once(':') else { continue };
+        let Some((name, columns)) = line.split_once(':') else { continue };
+        if !devices.is_empty() && !devices.contains(name.trim()) {
+            continue;
+        }
         let mut numbers = columns.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
         let (Some(Some(received)), Some(Some(sent))) = (numbers.next(), numbers.nth(7)) else {
             continue;
@@ -128,10 +139,14 @@ Inter-|   Receive                                                |  Transmit
 ";
 
     #[test]
-    fn devices_add_up() {
-        let found = devices(DEV).unwrap();
+    fn the_devices_to_the_servers_count_or_all() {
+        let all = BTreeSet::new();
+        let found = bytes(DEV, &all).unwrap();
         assert_eq!((found.received_bytes, found.sent_bytes), (1005, 1007));
-        assert_eq!(devices("nothing here\n"), None);
+        assert_eq!(bytes("nothing here\n", &all), None);
+        let found = bytes(DEV, &["eth0".to_owned()].into()).unwrap();
+        assert_eq!((found.received_bytes, found.sent_bytes), (5, 7));
+        assert_eq!(bytes(DEV, &["eth1".to_owned()].into()), None);
     }
 
     #[test]
@@ -147,12 +162,12 @@ Inter-|   Receive                                                |  Transmit
             network: Some(Network { received_bytes: bytes, sent_bytes: 2 * bytes }),
             busy: Some(bytes),
         };
-        let mut meter = Meter::new(None).unwrap();
+        let mut meter = Meter::new(None, BTreeSet::new()).unwrap();
         meter.add(Phase::Warmup, sample(0.1, 5));
         meter.add(Phase::Warmup, sample(1.0, 100));
         meter.add(Phase::Measure, sample(1.1, 200));
         meter.add(Phase::Measure, sample(3.0, 700));
-        let result = super::super::testing::result(1000.0, 1.0);
+        let result = weir_results::testing::result(1000.0, 1.0);
         let usage = meter.finish(&result);
         let network = usage.network.unwrap();
         assert_eq!((network.received_bytes, network.sent_bytes), (600, 1200));
@@ -162,7 +177,7 @@ Inter-|   Receive                                                |  Transmit
 
     #[test]
     fn a_run_without_two_samples_has_no_figures() {
-        let meter = Meter::new(None).unwrap();
-        assert_eq!(meter.finish(&super::super::testing::result(1.0, 1.0)), Usage::default());
+        let meter = Meter::new(None, BTreeSet::new()).unwrap();
+        assert_eq!(meter.finish(&weir_results::testing::result(1.0, 1.0)), Usage::default());
     }
 }

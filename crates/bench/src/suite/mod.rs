@@ -10,6 +10,7 @@ mod cache;
 mod check;
 mod contract;
 mod data;
+mod doubts;
 mod event;
 mod executor;
 pub mod fio;
@@ -23,6 +24,7 @@ mod preflight;
 mod run;
 pub mod search;
 mod shares;
+mod stall;
 mod state;
 mod steady;
 #[cfg(test)]
@@ -32,6 +34,7 @@ mod tests;
 mod wanted;
 mod workers;
 
+pub use cache::cache_remarks;
 pub use check::check;
 pub use contract::above_contracts;
 pub use event::{Act, Event};

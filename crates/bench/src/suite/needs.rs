@@ -1,18 +1,17 @@
-//! The demands of a published rate on the machine that applies the load, said before it starts:
-//! the speed of its links to the server, and processors.
+//! The demands of a published rate on the machine that applies the load, said before it starts and
+//! in the results: the speed of its links to the server, and processors.
 
 use super::wanted::Wanted;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use weir_load::target::{Target, Targets};
-use weir_scenario::scenario::Scenario;
+use weir_results::MIBPS_PER_MBITPS;
+use weir_scenario::scenario::{Scenario, Step};
 
 /// Processor time of the generator for an operation, in microseconds, and for each KiB of payload:
 /// what `docs/performance/client-cost.md` has for 32 connections with one request each.
 const US_PER_OPERATION: f64 = 8.0;
 const US_PER_KIB: f64 = 0.1;
-/// A megabit a second in MiB/s.
-const MIBPS_PER_MBITPS: f64 = 1e6 / 8.0 / 1_048_576.0;
 
 /// The capacity of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,12 +23,17 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// A machine with these links to the servers, with their speeds in Mbit/s, and processors.
+    pub(super) const fn new(links: BTreeMap<String, u32>, processors: u32) -> Self {
+        Self { links, processors }
+    }
+
     /// This machine, on its way to `targets`.
     #[must_use]
     pub fn this(targets: &Targets) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let processors = u32::try_from(processors).unwrap_or(u32::MAX);
-        Self { links: links(targets).unwrap_or_default(), processors }
+        Self::new(links(targets).unwrap_or_default(), processors)
     }
 
     /// Sentences about the steps of `scenario` whose published rates this machine cannot apply by
@@ -39,38 +43,55 @@ impl Machine {
         let steps: Vec<Wanted<'_>> = scenario.steps.iter().filter_map(Wanted::of).collect();
         let fastest = steps.iter().max_by(|a, b| a.one_way_mibps.total_cmp(&b.one_way_mibps));
         let dearest = steps.iter().max_by(|a, b| processors(a).total_cmp(&processors(b)));
-        let mut all = Vec::new();
+        let link = fastest.and_then(|step| self.over_links(step));
+        let processors = dearest.and_then(|step| self.over_processors(step));
+        let all = link.into_iter().chain(processors);
+        all.map(|sentence| format!("{}: {sentence}", scenario.name)).collect()
+    }
+
+    /// Sentences about the published rate of `step`, if this machine cannot apply it by itself.
+    #[must_use]
+    pub fn falls_short_in(&self, step: &Step) -> Vec<String> {
+        let Some(wanted) = Wanted::of(step) else { return Vec::new() };
+        let all = [self.over_links(&wanted), self.over_processors(&wanted)];
+        all.into_iter().flatten().collect()
+    }
+
+    /// The links to the servers, each with its speed in Mbit/s; none if one of them is unknown or
+    /// the server is on this machine.
+    #[must_use]
+    pub const fn links(&self) -> &BTreeMap<String, u32> {
+        &self.links
+    }
+
+    fn over_links(&self, wanted: &Wanted<'_>) -> Option<String> {
         let speed: f64 = self.links.values().map(|mbit| f64::from(*mbit)).sum();
-        if let Some(step) = fastest
-            && speed > 0.0
-            && step.one_way_mibps > speed * MIBPS_PER_MBITPS
-        {
-            all.push(format!(
-                "{}: {:.0} MiB/s in one direction were published for step {}, and this machine's link \
-                 to the server ({}) carries at most {:.0} MiB/s: apply the load from more machines \
-                 with --worker",
-                scenario.name,
-                step.one_way_mibps,
-                step.name,
-                self.links_in_words(),
-                speed * MIBPS_PER_MBITPS
-            ));
-        }
-        if let Some(step) = dearest
-            && processors(step) > f64::from(self.processors)
-        {
-            all.push(format!(
-                "{}: {:.0} operations a second were published for step {}, which take the load \
+        let most = speed * MIBPS_PER_MBITPS;
+        (most > 0.0 && wanted.one_way_mibps > most).then(|| {
+            format!(
+                "{:.0} MiB/s in one direction were published for step {}, and this machine's link \
+                 to the server ({}) carries at most {most:.0} MiB/s: apply the load from more \
+                 machines with --worker",
+                wanted.one_way_mibps,
+                wanted.name,
+                self.links_in_words()
+            )
+        })
+    }
+
+    fn over_processors(&self, wanted: &Wanted<'_>) -> Option<String> {
+        let needed = processors(wanted);
+        (needed > f64::from(self.processors)).then(|| {
+            format!(
+                "{:.0} operations a second were published for step {}, which take the load \
                  generator about {:.0} processors, and this machine has {}: apply the load from \
                  more machines with --worker",
-                scenario.name,
-                step.iops,
-                step.name,
-                processors(step).ceil(),
+                wanted.iops,
+                wanted.name,
+                needed.ceil(),
                 self.processors
-            ));
-        }
-        all
+            )
+        })
     }
 
     fn links_in_words(&self) -> String {
@@ -185,8 +206,8 @@ fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000
     }
 
     fn machine(mbit: &[u32], processors: u32) -> Machine {
-        let links = (0..).zip(mbit).map(|(at, mbit)| (format!("eth{at}"), *mbit)).collect();
-        Machine { links, processors }
+        let links = (0..).zip(mbit).map(|(at, mbit)| (format!("eth{at}"), *mbit));
+        Machine::new(links.collect(), processors)
     }
 
     #[test]
@@ -200,6 +221,16 @@ fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000
         assert_eq!(machine(&[100_000], 64).falls_short(&fast), [""; 0]);
         assert_eq!(machine(&[25_000, 25_000], 64).falls_short(&fast), [""; 0]);
         assert_eq!(machine(&[], 64).falls_short(&fast), [""; 0], "nothing is known of the link");
+    }
+
+    #[test]
+    fn a_step_has_its_own_sentences_and_one_without_published_figures_has_none() {
+        let rates = Published { mibps: Some(4500.0), ..Published::default() };
+        let fast = published(rates, 4096);
+        let told = machine(&[10_000], 2).falls_short_in(&fast.steps[1]);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].starts_with("4500 MiB/s") && told[1].starts_with("1152000 op"), "{told:?}");
+        assert_eq!(machine(&[10_000], 2).falls_short_in(&fast.steps[0]), [""; 0]);
     }
 
     #[test]

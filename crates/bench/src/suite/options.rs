@@ -1,9 +1,10 @@
 //! The options of running scenarios, whatever they are.
 
-use crate::results::{Contract, Machine};
+use super::needs::Machine as ThisMachine;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use weir_core::units::Bytes;
+use weir_results::{Contract, Machine};
 
 /// The options of running scenarios.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct Options {
     pub seed: u64,
     /// Machines of the workers; this one alone applies the loads if there are none.
     pub clients: Vec<Machine>,
+    /// The capacity of this machine, if it alone applies the loads.
+    pub machine: Option<ThisMachine>,
     /// Applications of each step that count; at least 1.
     pub repeats: u32,
     /// Apply each step once more before, and don't count that.
@@ -51,6 +54,7 @@ impl Default for Options {
             contracts: BTreeMap::new(),
             seed: 1,
             clients: Vec::new(),
+            machine: None,
             repeats: 1,
             discard_first: false,
             steady_within: None,
@@ -83,13 +87,50 @@ pub struct CacheOptions {
 
 impl CacheOptions {
     /// The ways in which the server's caches are emptied between laying out and the load, in words;
-    /// none if nothing empties them.
+    /// none if nothing empties them. Other data pushes all data of the step out only if it is as
+    /// large as the server's memory.
     #[must_use]
     pub fn emptied_by(&self) -> Vec<String> {
         let dropped = (self.drop && self.server_is_here)
             .then(|| "dropping the kernel caches of this machine".to_owned());
         let command = self.command.as_ref().map(|command| format!("`{command}`"));
-        let read = self.read_bytes.map(|bytes| format!("reading {} of other data", Bytes(bytes)));
+        let enough = |bytes: &u64| self.server_memory.is_some_and(|memory| *bytes >= memory);
+        let read = self.read_bytes.filter(enough);
+        let read = read.map(|bytes| format!("reading {} of other data", Bytes(bytes)));
         [dropped, command, read].into_iter().flatten().collect()
+    }
+
+    /// Sentences about the options that are to empty the server's caches, and do not, or may not.
+    #[must_use]
+    pub fn ineffective(&self) -> Vec<String> {
+        // Of a mount it empties the client's caches, and the command the server's.
+        let lacks = !(self.server_is_here || self.on_path && self.command.is_some());
+        let dropped = (self.drop && lacks).then(|| {
+            let caches = if self.on_path { "the client's caches alone" } else { "no caches" };
+            let advice = if self.command.is_none() { ": use --invalidate-command" } else { "" };
+            format!(
+                "--drop-caches empties {caches}, because the server is not on this machine{advice}"
+            )
+        });
+        let read = self.read_bytes.and_then(|bytes| match self.server_memory {
+            Some(memory) if bytes < memory => Some(format!(
+                "--flush-read {} does not empty the server's caches, because it is less than the \
+                 server's memory ({})",
+                Bytes(bytes),
+                Bytes(memory)
+            )),
+            Some(_) => None,
+            None => Some(format!(
+                "it is unknown whether --flush-read {} empties the server's caches: set the \
+                 server's memory with --server-memory",
+                Bytes(bytes)
+            )),
+        });
+        dropped.into_iter().chain(read).collect()
+    }
+
+    /// Is there a cache that this machine's kernel can drop: the server's or that of a mount?
+    pub(super) const fn drops(&self) -> bool {
+        self.drop && (self.server_is_here || self.on_path)
     }
 }

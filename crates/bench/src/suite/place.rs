@@ -7,7 +7,8 @@ mod path;
 
 use owner::{MARK, Owner};
 use std::collections::BTreeSet;
-use weir_load::engine::{Limits, SmbTop, path_room};
+use weir_load::control::Control;
+use weir_load::engine::{Limits, SmbTop, Waits, path_room};
 use weir_load::error::BenchError;
 use weir_load::target::{Target, Targets};
 use weir_load::workload::Location;
@@ -71,6 +72,7 @@ pub struct Claim {
 /// A [`Place`] reached from this process.
 pub struct TargetPlace {
     targets: Targets,
+    control: Control,
     /// The directories that it claimed, by the number in their marks.
     claimed: Vec<Location>,
     /// The claimed directories that could not be cleared: they still have their marks.
@@ -81,31 +83,41 @@ impl TargetPlace {
     /// At `targets`.
     #[must_use]
     pub fn new(targets: impl Into<Targets>) -> Self {
-        Self { targets: targets.into(), claimed: Vec::new(), uncleared: BTreeSet::new() }
+        let (control, claimed, uncleared) = (Control::new(), Vec::new(), BTreeSet::new());
+        Self { targets: targets.into(), control, claimed, uncleared }
+    }
+
+    /// A stop by `control` ends its waits for answers of the targets.
+    #[must_use]
+    pub fn stopped_by(self, control: &Control) -> Self {
+        Self { control: control.clone(), ..self }
     }
 }
 
 impl Place for TargetPlace {
     fn reach(&mut self) -> Result<(), BenchError> {
+        let waits = Waits::checking(&self.control);
         self.targets.iter().try_for_each(|(_, target)| match target {
-            Target::Nfs(target) => nfs::NfsTop::open(target).map(drop),
-            Target::Smb(target) => SmbTop::open(target).map(drop),
+            Target::Nfs(target) => nfs::NfsTop::open(target, &waits).map(drop),
+            Target::Smb(target) => SmbTop::open(target, &waits).map(drop),
             Target::Path(target) => target.all().try_for_each(path::reach),
         })
     }
 
     fn room(&mut self, target: &str) -> Result<Option<u64>, BenchError> {
+        let waits = Waits::checking(&self.control);
         match self.targets.get(target)? {
-            Target::Nfs(target) => nfs::NfsTop::open(target)?.room(),
-            Target::Smb(target) => SmbTop::open(target)?.room(),
+            Target::Nfs(target) => nfs::NfsTop::open(target, &waits)?.room(),
+            Target::Smb(target) => SmbTop::open(target, &waits)?.room(),
             Target::Path(target) => path_room(&target.root).map(Some),
         }
     }
 
     fn file_system(&mut self, target: &str) -> Result<String, BenchError> {
+        let waits = Waits::checking(&self.control);
         Ok(match self.targets.get(target)? {
             Target::Nfs(target) => {
-                let id = nfs::NfsTop::open(target)?.file_system()?;
+                let id = nfs::NfsTop::open(target, &waits)?.file_system()?;
                 format!("nfs {} {id:x}", target.address)
             }
             Target::Smb(target) => format!("smb {} {}", target.address, target.share),
@@ -114,9 +126,10 @@ impl Place for TargetPlace {
     }
 
     fn limits(&mut self, target: &str) -> Result<Limits, BenchError> {
+        let waits = Waits::checking(&self.control);
         match self.targets.get(target)? {
-            Target::Nfs(target) => nfs::NfsTop::open(target)?.limits(),
-            Target::Smb(target) => Ok(SmbTop::open(target)?.limits()),
+            Target::Nfs(target) => nfs::NfsTop::open(target, &waits)?.limits(),
+            Target::Smb(target) => Ok(SmbTop::open(target, &waits)?.limits()),
             Target::Path(_) => Ok(Limits::default()),
         }
     }
@@ -153,9 +166,10 @@ impl Place for TargetPlace {
 
 impl TargetPlace {
     fn top(&self, at: &Location) -> Result<Box<dyn Top>, BenchError> {
+        let waits = Waits::working(&self.control);
         Ok(match self.targets.get(&at.target)? {
-            Target::Nfs(target) => Box::new(nfs::NfsTop::open(target)?),
-            Target::Smb(target) => Box::new(SmbTop::open(target)?),
+            Target::Nfs(target) => Box::new(nfs::NfsTop::open(target, &waits)?),
+            Target::Smb(target) => Box::new(SmbTop::open(target, &waits)?),
             Target::Path(target) => Box::new(path::PathTop(target.root.clone())),
         })
     }
@@ -228,7 +242,8 @@ fn claim(
     let known = |name: &String| *name == own || ended.iter().any(|owner| owner.name() == *name);
     if !names.contains(&own) || !names.iter().all(known) {
         top.remove(&[directory, MARK, &own])?;
-        return Err(occupied(directory, true).into());
+        let others = names.iter().filter(|name| !known(name)).filter_map(|name| Owner::parse(name));
+        return Err(occupied(directory, User::of(others)).into());
     }
     if ended.iter().any(|owner| owner.made || owner.is_this()) {
         top.empty(&[directory], MARK)?;
@@ -253,13 +268,13 @@ fn ended_runs(
     }
     let names = top.names(&[directory, MARK])?;
     let owners: Option<Vec<Owner>> = names.iter().map(|name| Owner::parse(name)).collect();
-    let Some(owners) = owners else { return Err(occupied(directory, true).into()) };
+    let Some(owners) = owners else { return Err(occupied(directory, User::Elsewhere).into()) };
     let held = |owner: &&Owner| owner.is_this() && !is_own(owner.number);
     if let Some(own) = owners.iter().find(held) {
         return Err(Held::ByThisRun(own.number));
     }
     if !owners.iter().all(|owner| owner.is_this() || owner.has_ended() == Some(true)) {
-        return Err(occupied(directory, true).into());
+        return Err(occupied(directory, User::of(owners.into_iter())).into());
     }
     if owners.iter().any(|owner| owner.made || owner.is_this())
         || inside.iter().all(|name| name == MARK)
@@ -269,7 +284,7 @@ fn ended_runs(
     Err(match owners.first() {
         // A directory that no run made may hold other people's files since.
         Some(owner) => left(directory, owner).into(),
-        None => occupied(directory, false).into(),
+        None => occupied(directory, User::Unknown).into(),
     })
 }
 
@@ -306,12 +321,36 @@ fn plain(directory: &str) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The error of a directory that is not empty; `is_marked` if a run that may be active uses it.
-fn occupied(directory: &str, is_marked: bool) -> BenchError {
-    let who = if is_marked {
-        "another run uses it, or was killed on another machine"
-    } else {
-        "it was left by a run with --keep, or is somebody else's"
+/// The user of a directory that is not empty.
+#[derive(Clone, Copy)]
+enum User {
+    /// A run that is active on this machine, by its process.
+    Process(u32),
+    /// A run of another machine, which may be active.
+    Elsewhere,
+    /// No run has marked it.
+    Unknown,
+}
+
+impl User {
+    /// The user of a directory that these runs marked.
+    fn of(mut owners: impl Iterator<Item = Owner>) -> Self {
+        let active = owners.find(|owner| !owner.is_this() && owner.has_ended() == Some(false));
+        active.map_or(Self::Elsewhere, |owner| Self::Process(owner.process()))
+    }
+}
+
+/// The error of a directory that is not empty.
+fn occupied(directory: &str, user: User) -> BenchError {
+    let who = match user {
+        User::Process(process) => {
+            return BenchError::Workload(format!(
+                "process {process} of this machine uses the directory {directory} on the target: \
+                 wait until it has ended, or use another directory with --dir"
+            ));
+        }
+        User::Elsewhere => "another run uses it, or was killed on another machine",
+        User::Unknown => "it was left by a run with --keep, or is somebody else's",
     };
     BenchError::Workload(format!(
         "the directory {directory} already exists on the target and is not empty: {who}. Use its \
@@ -413,6 +452,20 @@ mod tests {
         leave(root.path(), &elsewhere);
         assert!(place.claim(&at).is_err());
         assert!(root.path().join("bench/file").exists());
+    }
+
+    #[test]
+    fn a_run_that_is_active_on_this_machine_is_named_and_its_files_are_not_to_be_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        leave(root.path(), &Owner::of_process(other.id()).name());
+        let mut place = TargetPlace::new(Target::Path(root.path().into()));
+        let refused = place.claim(&location("bench")).unwrap_err().to_string();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(refused.contains(&format!("process {} of this machine", other.id())), "{refused}");
+        assert!(!refused.contains("remove") && !refused.contains("--reuse"), "{refused}");
+        place.claim(&location("bench")).expect("it has ended");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The checks of the targets before anything is laid out.
 
+use super::cache;
 use super::data;
 use super::options::Options;
 use super::place::Place;
@@ -13,8 +14,9 @@ use weir_load::workload::{Location, Workload};
 use weir_scenario::scenario::{Scenario, Step};
 
 /// Checks that the targets are there and take requests and files of these sizes, that their
-/// directories can be made and are free, and that there is room for the files. Files of killed runs
-/// are removed, and nothing is left behind. Gives remarks, a sentence each.
+/// directories can be made and are free, that there is room for the files, and that the command
+/// that is to empty caches succeeds. Files of killed runs are removed, and nothing is left behind.
+/// Gives remarks, a sentence each.
 ///
 /// # Errors
 /// [`BenchError`] says what to do.
@@ -26,11 +28,19 @@ pub fn preflight(
     let runnable = || scenarios.iter().filter(|scenario| scenario.waiting.is_none());
     place.reach()?;
     check_sizes(place, runnable())?;
-    if options.reuse {
-        return Ok(Vec::new());
+    if !options.reuse {
+        check_room(place, scenarios, options)?;
     }
-    check_room(place, scenarios, options)?;
-    let steps = runnable().flat_map(|scenario| &scenario.steps);
+    cache::try_command(scenarios, &options.cache)?;
+    if options.reuse { Ok(Vec::new()) } else { claim_and_clear(place, runnable()) }
+}
+
+/// Claims the directories of `scenarios` and clears them again.
+fn claim_and_clear<'a>(
+    place: &mut dyn Place,
+    scenarios: impl Iterator<Item = &'a Scenario>,
+) -> Result<Vec<String>, BenchError> {
+    let steps = scenarios.flat_map(|scenario| &scenario.steps);
     let directories: BTreeSet<Location> =
         steps.flat_map(|step| data::directories(&step.loads)).collect();
     let mut claimed = Vec::new();

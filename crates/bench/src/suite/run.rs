@@ -7,14 +7,14 @@ use super::place::Place;
 use super::plan::Plan;
 use super::state::SuiteState;
 use crate::cluster::this_machine;
-use crate::compare::pairs;
-use crate::results::{Environment, Finding, RESULTS_VERSION, Results, StepResult, TestResult};
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 use weir_core::rng::mix;
 use weir_load::control::Control;
 use weir_load::stats::result::RunResult;
 use weir_load::workload::Location;
+use weir_results::compare::pairs;
+use weir_results::{Environment, Finding, RESULTS_VERSION, Results, StepResult, TestResult};
 use weir_scenario::scenario::Scenario;
 
 /// Everything that running scenarios takes.
@@ -123,6 +123,7 @@ impl Suite<'_> {
                     options.clients.clone()
                 },
                 transport: options.transport.clone(),
+                links: options.machine.as_ref().map(|it| it.links().clone()).unwrap_or_default(),
                 settings: options.settings.clone(),
                 contracts: options.contracts.clone(),
                 facts: vec![
@@ -208,8 +209,8 @@ fn now_s() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::testing::step_result;
     use weir_load::workload::LatencyTarget;
+    use weir_results::testing::step_result;
 
     #[test]
     fn the_depth_that_kept_a_latency_is_a_finding() {

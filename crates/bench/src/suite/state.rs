@@ -2,20 +2,24 @@
 
 use super::cache;
 use super::data::{self, Laid};
+use super::doubts::doubts;
 use super::event::{Act, Event};
 use super::executor::Context;
 use super::meter::Meter;
 use super::plan::{applications, step_seconds};
 use super::run::{Suite, Whole};
 use super::shares;
+use super::stall::{self, longest_stall};
 use super::steady::steady;
-use crate::results::{CacheProof, StepResult, StepRun, Summary, WorkerResult, counted};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use weir_core::rng::mix;
 use weir_load::engine::StepRecord;
 use weir_load::error::BenchError;
+use weir_load::stats::result::RunResult;
 use weir_load::workload::{Length, Location, Workload};
+use weir_results::{CacheProof, StepResult, StepRun, Summary, WorkerResult, counted};
 use weir_scenario::scenario::{Cache, Step};
 
 /// The state that steps leave for those after them.
@@ -100,6 +104,14 @@ impl SuiteState {
         }
         if result.runs.iter().any(|run| run.total.connections.lost > 0) {
             self.look_for_target(suite, whole);
+        }
+        if !result.runs.is_empty()
+            && let Some(machine) = &suite.options.machine
+        {
+            result.out_of_reach = machine.falls_short_in(step);
+        }
+        for said in doubts(&result, suite.options.cache.server_is_here) {
+            note(&mut result.notes, said);
         }
         self.conclude(whole, step, &mut result);
         if !step.shares_files {
@@ -336,7 +348,9 @@ impl SuiteState {
             after_s: whole.left_s,
         });
         let loads = data::with_files(loads, &self.laid, suite.options.reuse);
-        let mut meter = Meter::new(suite.options.server_pid)
+        let machine = suite.options.machine.as_ref();
+        let devices = machine.into_iter().flat_map(|machine| machine.links().keys().cloned());
+        let mut meter = Meter::new(suite.options.server_pid, devices.collect())
             .map_err(|error| Stop::Failed(error.to_string()))?;
         let (mut readied, counts) = (false, matches!(go.act, Act::Measure | Act::Discard));
         let caches = &suite.options.cache;
@@ -435,16 +449,6 @@ impl SuiteState {
                         requested";
             note(&mut result.notes, format!("{count} {said}"));
         }
-        if let Some(found) = run.steady.filter(|found| !found.steady) {
-            note(
-                &mut result.notes,
-                format!(
-                    "the rate was not steady: it drifted by {:.0} %, and a second was {:.0} % off \
-                     the mean",
-                    found.drift_percent, found.excursion_percent
-                ),
-            );
-        }
     }
 
     /// The repeats together, and what they mean for the steps after.
@@ -453,6 +457,9 @@ impl SuiteState {
         let proof: &CacheProof = &result.cache;
         for open in &proof.open {
             note(&mut result.notes, format!("caches: {open}"));
+        }
+        for sentence in &result.out_of_reach {
+            note(&mut result.notes, sentence.clone());
         }
         // Later steps build on runs that were not interrupted.
         let is_whole = result.runs.iter().any(|run| !run.total.interrupted);
@@ -532,6 +539,11 @@ fn finished(
     total.server = usage.server;
     let by_time = matches!(total.workload.length, Length::Seconds(_));
     let found = if by_time { steady(&total.series_1s, &total.measured) } else { None };
+    let stall = if is_continuous(&total, &loads) {
+        longest_stall(&total.series_100ms, &total.measured)
+    } else {
+        None
+    };
     for run in std::iter::once(&mut total).chain(&mut loads).chain(&mut targets) {
         run.series_10ms = Vec::new();
         run.series_100ms = Vec::new();
@@ -542,9 +554,24 @@ fn finished(
         targets,
         workers,
         steady: found,
+        stall,
         network: usage.network,
         client_processors: usage.processors,
     })
+}
+
+/// Is a time without completions a fault of the target? Not where the loads make pauses of their
+/// own, or leave a part of the measured time to none of them.
+fn is_continuous(total: &RunResult, loads: &[RunResult]) -> bool {
+    let loads = if loads.is_empty() { std::slice::from_ref(total) } else { loads };
+    let pauses = |load: &RunResult| {
+        let think = load.workload.think.map_or(0, |think| think.us);
+        Duration::from_micros(think) >= stall::SHORTEST
+    };
+    let is_whole = |load: &RunResult| {
+        load.measured.from_s <= total.measured.from_s && load.measured.to_s >= total.measured.to_s
+    };
+    !loads.iter().any(pauses) && loads.iter().any(is_whole)
 }
 
 /// Counts `times` applications of `step` as no longer ahead.
@@ -571,6 +598,7 @@ fn blank(step: &Step) -> StepResult {
         summary: None,
         skipped: None,
         notes: Vec::new(),
+        out_of_reach: Vec::new(),
         cache: CacheProof::default(),
     }
 }

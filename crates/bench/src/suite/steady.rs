@@ -3,8 +3,8 @@
 //! are the bounds of SNIA's Solid State Storage Performance Test Specification for its rounds,
 //! applied to seconds.
 
-use crate::results::Steady;
 use weir_load::stats::result::{Interval, Point};
+use weir_results::Steady;
 
 /// Most that the fitted line may change over the interval, in percent of the mean.
 const DRIFT_PERCENT_MAX: f64 = 10.0;
@@ -13,6 +13,18 @@ const EXCURSION_PERCENT_MAX: f64 = 20.0;
 /// Seconds below which nothing can be said.
 const SECONDS_MIN: usize = 5;
 
+/// A sentence about a time too short for [`steady`] to say anything of it.
+pub(super) fn too_short(measured: &Interval) -> String {
+    // A warm-up of a part of a second leaves an incomplete second, which does not count.
+    let least = if measured.from_s.fract() > 1e-6 { SECONDS_MIN + 1 } else { SECONDS_MIN };
+    let seconds = measured.seconds();
+    let digits = usize::from(seconds.fract() > 0.05 && seconds.fract() < 0.95);
+    format!(
+        "measured for {seconds:.digits$} s: too short to tell whether the rate was steady; at \
+         least {least} s are needed"
+    )
+}
+
 /// Whether the completions of `series` (one point for each second since the load started) were
 /// steady through `measured`, and after what warm-up they would have been. `None` if fewer than
 /// five whole seconds were measured.
@@ -20,10 +32,11 @@ const SECONDS_MIN: usize = 5;
 /// [`Steady::warmup_s`] is the end of the load where the rate was steady from no second on.
 #[must_use]
 pub fn steady(series: &[Point], measured: &Interval) -> Option<Steady> {
-    // Only whole seconds of load have a rate.
-    let whole = |point: &&Point| point.at_s + 1.0 <= measured.to_s + 1e-6;
-    let all: Vec<f64> = series.iter().filter(whole).map(rate).collect();
-    let from = series.iter().take_while(|point| point.at_s < measured.from_s - 1e-6).count();
+    // Only whole seconds of load have a rate. The series ends with the last completion, which may
+    // be long before the load's end.
+    let at = |second: usize| series.get(second).map_or(0.0, rate);
+    let all: Vec<f64> = (0..whole(measured.to_s + 1e-6)).map(at).collect();
+    let from = whole((measured.from_s - 1e-6).ceil());
     let inside = all.get(from..)?;
     if inside.len() < SECONDS_MIN {
         return None;
@@ -69,8 +82,14 @@ fn rate(point: &Point) -> f64 {
     point.operations as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "seconds of a run are far below 2^52")]
-fn count(number: usize) -> f64 {
+/// Whole seconds in `seconds`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run")]
+fn whole(seconds: f64) -> usize {
+    seconds.max(0.0) as usize
+}
+
+#[expect(clippy::cast_precision_loss, reason = "parts of a run are far below 2^52")]
+pub(super) fn count(number: usize) -> f64 {
     number as f64
 }
 
@@ -142,6 +161,34 @@ mod tests {
             .collect();
         let found = steady(&series, &Interval { from_s: 0.5, to_s: 6.3 }).unwrap();
         assert!(found.steady, "{found:?}");
+    }
+
+    #[test]
+    fn a_time_that_is_too_short_is_told_with_one_that_is_not() {
+        let told = |from_s: f64, seconds: f64| {
+            let measured = Interval { from_s, to_s: from_s + seconds };
+            too_short(&measured)
+        };
+        assert_eq!(
+            told(1.0, 2.001),
+            "measured for 2 s: too short to tell whether the rate was steady; at least 5 s are needed"
+        );
+        assert!(told(0.5, 2.5).starts_with("measured for 2.5 s"), "{}", told(0.5, 2.5));
+        // The advised time is enough.
+        assert!(told(0.5, 5.0).contains("at least 6 s"));
+        let series = [Point { at_s: 0.0, operations: 9, bytes: 0 }; 7];
+        let series: Vec<Point> =
+            (0..).zip(series).map(|(at, one)| Point { at_s: count(at), ..one }).collect();
+        let found = |from_s: f64, to_s: f64| steady(&series, &Interval { from_s, to_s });
+        assert!(found(0.5, 5.5).is_none() && found(0.5, 6.5).is_some());
+        assert!(found(1.0, 5.0).is_none() && found(1.0, 6.0).is_some());
+    }
+
+    #[test]
+    fn seconds_without_completions_count_to_the_end_of_the_load() {
+        let series = [Point { at_s: 0.0, operations: 500, bytes: 0 }; 3];
+        let found = steady(&series, &Interval { from_s: 0.0, to_s: 20.0 }).unwrap();
+        assert!(!found.steady, "{found:?}");
     }
 
     #[test]

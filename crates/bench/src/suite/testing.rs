@@ -3,14 +3,12 @@
 
 use super::executor::{Applied, Context, Executor};
 use super::place::{Claim, Place};
-use crate::results::{StepResult, StepRun, Summary, WorkerResult};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::mpsc::channel;
-use weir_load::engine::{Limits, Phase, Record, StepRecord, Window};
+use weir_load::engine::{Limits, Phase, Window};
 use weir_load::error::BenchError;
-use weir_load::stats::result::RunResult;
-use weir_load::stats::{OpKind, Recorder, Span};
 use weir_load::workload::{Location, Workload};
+use weir_results::WorkerResult;
+use weir_results::testing::{Figures, record};
 use weir_scenario::scenario::{Chart, Language, Scenario, Step};
 
 /// A step of one small load.
@@ -36,114 +34,6 @@ pub(crate) fn scenario(steps: &[&str]) -> Scenario {
         text: None,
         hosts: Vec::new(),
     }
-}
-
-/// The figures of so many reads a second for ten seconds, each taking `ms`.
-pub(crate) fn result(iops: f64, ms: f64) -> RunResult {
-    let record = record(&Workload::default(), &Figures::new(iops, ms));
-    record.results("run").unwrap().0
-}
-
-/// A step that reached these figures.
-pub(crate) fn step_result(iops: f64, ms: f64) -> StepResult {
-    let run = StepRun {
-        total: result(iops, ms),
-        loads: Vec::new(),
-        targets: Vec::new(),
-        workers: Vec::new(),
-        steady: None,
-        network: None,
-        client_processors: None,
-    };
-    StepResult {
-        name: "step".to_owned(),
-        group: String::new(),
-        axis: None,
-        preparation: false,
-        published: None,
-        written_in_flight: None,
-        summary: Summary::of(std::slice::from_ref(&run)),
-        runs: vec![run],
-        skipped: None,
-        notes: Vec::new(),
-        cache: crate::results::CacheProof::default(),
-    }
-}
-
-/// The figures of a scripted application.
-#[derive(Clone, Debug)]
-pub(super) struct Figures {
-    /// Reads a second, over ten seconds.
-    pub(super) iops: f64,
-    /// Latency of each.
-    pub(super) ms: f64,
-    /// Operations that failed.
-    pub(super) errors: u64,
-    pub(super) lost: u64,
-    /// Operations that took further requests.
-    pub(super) continued: u64,
-    /// A worker was lost.
-    pub(super) worker_lost: bool,
-    /// Factors of the rate second by second; even if empty.
-    pub(super) shape: Vec<f64>,
-}
-
-impl Figures {
-    pub(super) fn new(iops: f64, ms: f64) -> Self {
-        Self { iops, ms, errors: 0, lost: 0, continued: 0, worker_lost: false, shape: Vec::new() }
-    }
-}
-
-/// Seconds that scripted loads are measured.
-const SECONDS: u64 = 10;
-/// Every operation noted stands for one of these a second: fewer are quicker to make.
-const MOST: f64 = 200_000.0;
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "scripted figures are small and not negative"
-)]
-fn record(load: &Workload, figures: &Figures) -> StepRecord {
-    let whole = SECONDS * 1_000_000_000;
-    let mut recorder = Recorder::new(1, 0, whole, channel().0);
-    assert!(figures.iops <= MOST, "too many to note one by one");
-    for second in 0..SECONDS {
-        let factor = figures.shape.get(second as usize).copied().unwrap_or(1.0);
-        let count = (figures.iops * factor).round() as u64;
-        for number in 0..count {
-            let done_ns = second * 1_000_000_000 + number * 1_000_000_000 / count;
-            let queued_ns = done_ns.saturating_sub((figures.ms * 1e6) as u64);
-            let span = Span { queued_ns, done_ns };
-            recorder.complete(OpKind::Read, 0, span, u64::from(load.block_bytes));
-        }
-    }
-    for _ in 0..figures.errors {
-        recorder.fail("NFS3ERR_IO");
-    }
-    for _ in 0..figures.continued {
-        recorder.continues();
-    }
-    let notes = serde_json::to_value(recorder.finish()).unwrap();
-    let record: Record = serde_json::from_value(serde_json::json!({
-        "target": "nfs://192.0.2.1/vol",
-        "workload": load,
-        "clients": [],
-        "started_unix_s": 0.0,
-        "measure_ns": 0,
-        "planned_ns": whole,
-        "ended_ns": whole,
-        "notes": notes,
-        "connections": {"opened": 1, "lost": figures.lost, "unanswered": 0},
-        "generator": {"cpu_s": figures.iops * 1e-5, "cpu_us_per_op": 0.0,
-                      "busiest_thread_percent": 10.0, "saturated": false},
-        "faults": {},
-        "broken": false,
-        "marks": [],
-        "verify": null
-    }))
-    .unwrap();
-    StepRecord { loads: vec![record] }
 }
 
 /// The action of a scripted executor at one application.
@@ -215,6 +105,7 @@ impl Executor for Scripted {
             bytes: 1,
             errors: 0,
             p99_ms: 1.0,
+            max_ms: 1.0,
             left_s: Some(1.0),
         });
         let load = loads.first().cloned().unwrap_or_default();

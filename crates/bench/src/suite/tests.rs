@@ -1,15 +1,16 @@
 //! The runner with an executor that follows a script: no load is applied and no time passes.
 
-use super::testing::{Act, Figures, Ground, Scripted, scenario};
+use super::testing::{Act, Ground, Scripted, scenario};
 use super::*;
-use crate::results::{StepResult, TestResult};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use weir_load::control::Control;
 use weir_load::engine::{Limit, Limits};
 use weir_load::error::BenchError;
 use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
-use weir_scenario::scenario::{Cache, Scenario};
+use weir_results::testing::Figures;
+use weir_results::{StepResult, TestResult};
+use weir_scenario::scenario::{Cache, Published, Scenario};
 
 /// One call of the suite.
 #[derive(Default)]
@@ -82,6 +83,44 @@ fn repeats_give_the_median_and_the_spread() {
 }
 
 #[test]
+fn what_keeps_figures_from_being_those_of_the_target_is_noted() {
+    let busy = Figures { machine_busy_percent: 99.5, ..Figures::new(1000.0, 1.0) };
+    let mut shape = vec![1.0; 10];
+    shape[4..8].fill(0.0);
+    let stalled = Figures { shape, ..Figures::new(1000.0, 1.0) };
+    let short = Figures { seconds: 2, ..Figures::new(1000.0, 1.0) };
+    let give = [&busy, &stalled, &short].map(|figures| Act::Give(figures.clone()));
+    let mut call = Call::new(Scripted::new(give.into()));
+    call.options.cache.server_is_here = true;
+    let (test, _) = call.test(&scenario(&["busy", "stalled", "short"]));
+    let of = |step: usize| test.steps[step].notes.join("; ");
+    assert_eq!(
+        of(0),
+        "the processors of the client's machine were busy (1.99 of 2; the load generator used \
+         0.00), server and load generator share this machine's processors: rates are a lower bound, \
+         latencies an upper one"
+    );
+    let told = "no operation was completed for 4.0 s, from second 4 of the measured part";
+    assert!(of(1).contains(told), "{}", of(1));
+    assert_eq!(test.steps[1].runs[0].stall.map(|stall| stall.seconds.round()), Some(4.0));
+    let told = "measured for 2 s: too short to tell whether the rate was steady; at least 5 s are \
+                needed";
+    assert_eq!(of(2), told);
+    let busier = Figures { machine_busy_percent: 100.0, ..busy.clone() };
+    let give = [&busy, &stalled, &busier].map(|figures| Act::Give(figures.clone()));
+    let mut call = Call::new(Scripted::new(give.into()));
+    call.options.repeats = 3;
+    let (test, _) = call.test(&scenario(&["a"]));
+    let notes = &test.steps[0].notes;
+    let told = "in 2 of 3 repeats the processors of the client's machine were busy (2.00 of 2;";
+    let busy: Vec<_> = notes.iter().filter(|note| note.contains("busy")).collect();
+    assert!(busy.len() == 1 && busy[0].starts_with(told), "{notes:?}");
+    assert!(!busy[0].contains("share"), "{notes:?}");
+    let told = "in 1 of 3 repeats no operation was completed for 4.0 s";
+    assert!(notes.iter().any(|note| note.starts_with(told)), "{notes:?}");
+}
+
+#[test]
 fn steps_that_exclude_caches_have_an_order_of_their_own_each() {
     let mut scenario = scenario(&["a", "b", "c"]);
     for step in &mut scenario.steps {
@@ -110,7 +149,7 @@ fn documents_carry_seconds_and_nothing_finer() {
     assert_eq!(run.series_1s.len(), 10);
     assert!(run.series_10ms.is_empty() && run.series_100ms.is_empty());
     assert!(test.steps[0].runs[0].steady.unwrap().steady);
-    assert_eq!(outcome.results.version, crate::results::RESULTS_VERSION);
+    assert_eq!(outcome.results.version, weir_results::RESULTS_VERSION);
     assert_eq!(outcome.results.environment.clients.len(), 1);
 }
 
@@ -393,6 +432,25 @@ fn caches_that_are_to_be_empty_are_emptied_before_each_run_by_what_was_named() {
 }
 
 #[test]
+fn published_rates_that_the_machine_cannot_apply_are_told_with_the_step() {
+    let mut scenario = scenario(&["a", "b", "c"]);
+    for (step, iops) in scenario.steps.iter_mut().zip([5e6, 1000.0]) {
+        step.published = Some(Published { iops: Some(iops), ..Published::default() });
+    }
+    let mut call = Call::default();
+    let links = [("eth0".to_owned(), 1000)];
+    call.options.machine = Some(Machine::new(links.clone().into(), 4));
+    let (test, outcome) = call.test(&scenario);
+    let told = &test.steps[0].out_of_reach;
+    assert!(told.len() == 2 && told.iter().all(|told| told.contains("--worker")), "{told:?}");
+    assert!(told.iter().all(|told| test.steps[0].notes.contains(told)), "{test:?}");
+    assert!(test.steps[1..].iter().all(|step| step.out_of_reach.is_empty()), "{test:?}");
+    assert_eq!(outcome.results.environment.links, links.into());
+    let page = weir_results::pages::terminal(&outcome.results).to_string();
+    assert!(page.contains("In 1 of 3 steps the published rate is more than"), "{page}");
+}
+
+#[test]
 fn an_executor_that_lays_out_and_loads_in_one_go_can_t_have_caches_emptied() {
     let mut scenario = scenario(&["a"]);
     scenario.steps[0].cache = Cache::Excluded;
@@ -442,6 +500,25 @@ fn preflight_refuses_before_anything_is_laid_out_and_leaves_nothing() {
     ground.abandoned.insert("weir-bench".to_owned(), 77);
     let remarks = preflight(&mut ground, &scenarios, &options).unwrap();
     assert!(remarks[0].contains("killed run (process 77)"), "{remarks:?}");
+}
+
+#[test]
+fn preflight_refuses_a_command_that_does_not_empty_caches() {
+    let mut one = scenario(&["a"]);
+    let mut options = Options::default();
+    options.cache.command = Some("echo not allowed >&2; exit 3".to_owned());
+    let mut ground = Ground::default();
+    preflight(&mut ground, std::slice::from_ref(&one), &options).expect("it is not needed");
+    one.steps[0].cache = Cache::Excluded;
+    for reuse in [false, true] {
+        options.reuse = reuse;
+        let told = preflight(&mut ground, std::slice::from_ref(&one), &options).unwrap_err();
+        let told = told.to_string();
+        assert!(told.contains("--invalidate-command") && told.contains("3 not allowed"), "{told}");
+        assert!(ground.there.is_empty(), "{:?}", ground.log);
+    }
+    options.cache.command = Some("true".to_owned());
+    preflight(&mut ground, &[one], &options).expect("it succeeds");
 }
 
 #[test]

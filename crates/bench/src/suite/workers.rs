@@ -2,10 +2,10 @@
 
 use super::{Applied, Context, Executor};
 use crate::cluster::{Clock, Connected, Coordinator, Patience};
-use crate::results::Machine;
 use weir_load::error::BenchError;
 use weir_load::target::{Target, Targets};
 use weir_load::workload::Workload;
+use weir_results::Machine;
 
 /// Workers and what they load.
 pub struct Workers {

@@ -1,10 +1,10 @@
 //! Results held against each other.
 
 use crate::example;
-use weir_bench::compare::{Against, Comparison, Verdict, compare, json, terminal};
-use weir_bench::pages::html;
-use weir_bench::results::{Results, Summary};
 use weir_load::{Rate, Workload};
+use weir_results::compare::{Against, Comparison, Verdict, compare, json, terminal};
+use weir_results::pages::html;
+use weir_results::{Results, Stall, Summary};
 
 fn of(comparison: &Comparison, test: &str, step: &str) -> Against {
     let test = comparison.tests.iter().find(|one| one.name == test).unwrap();
@@ -115,6 +115,24 @@ fn at_a_limited_rate_latency_decides() {
     assert_eq!(of(&comparison, "anf-linux-4k-random", "100-0").verdict, Verdict::Faster);
     let comparison = compare(&[&limited(1.0), &limited(2.0)]);
     assert_eq!(of(&comparison, "anf-linux-4k-random", "100-0").verdict, Verdict::Slower);
+}
+
+#[test]
+fn a_busy_machine_and_a_stall_are_told_beside_a_verdict() {
+    let first = example::results("weir", 1.0);
+    let mut second = example::results("evening", 0.8);
+    let run = &mut second.tests[0].steps[1].runs[0];
+    run.total.generator.machine_busy_percent = 99.0;
+    let told = |comparison: &Comparison| {
+        let remarks = &comparison.tests[0].steps[0].against[0].remarks;
+        ["processors of the client's machine were busy", "no operation was completed for 4.0 s"]
+            .map(|part| {
+                remarks.iter().any(|told| told.starts_with("evening: ") && told.contains(part))
+            })
+    };
+    assert_eq!(told(&compare(&[&first, &second])), [true, false]);
+    second.tests[0].steps[1].runs[0].stall = Some(Stall { from_s: 4.0, seconds: 4.0 });
+    assert_eq!(told(&compare(&[&first, &second])), [true, true]);
 }
 
 #[test]

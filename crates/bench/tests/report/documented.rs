@@ -3,8 +3,8 @@
 use crate::example;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use weir_bench::compare::compare;
-use weir_bench::pages::csv_columns;
+use weir_results::compare::compare;
+use weir_results::pages::csv_columns;
 
 const DOCUMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench-results.md"));
@@ -46,6 +46,7 @@ fn section_of(field: &str) -> Option<&'static str> {
         "published_ratio" => "published_ratio",
         "workers" => "worker",
         "steady" => "steady",
+        "stall" => "stall",
         "network" => "network",
         "run" => "run",
         "workload" => "workload",

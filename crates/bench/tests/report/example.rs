@@ -2,14 +2,14 @@
 //! show. The tests of reports and the program that writes example reports share them.
 
 use std::collections::BTreeMap;
-use weir_bench::compare::pairs::judge;
-use weir_bench::results::{
-    CacheProof, Contract, Environment, Finding, Machine, Network, RESULTS_VERSION, Results, Steady,
-    StepResult, StepRun, Summary, TestResult, WorkerResult,
-};
 use weir_load::{
     Connections, Generator, Interval, JobResult, Latency, Length, Mark, OpResult, Operation,
     Pattern, Point, RESULT_VERSION, Rate, RunResult, ServerCpu, VerifyResult, Workload,
+};
+use weir_results::compare::pairs::judge;
+use weir_results::{
+    CacheProof, Contract, Environment, Finding, Machine, Network, RESULTS_VERSION, Results, Stall,
+    Steady, StepResult, StepRun, Summary, TestResult, WorkerResult,
 };
 use weir_scenario::scenario::{Axis, Cache, Chart, Language, Published};
 
@@ -103,6 +103,7 @@ impl Load {
                 busiest_thread_percent: (all / 5e3).min(94.0),
                 saturated: false,
                 machine_busy_percent: 61.0,
+                machine_processors: 16,
             },
             server: Some(ServerCpu { processors: all * 9.4e-6, cpu_us_per_op: 9.4 }),
             verify: None,
@@ -115,6 +116,7 @@ impl Load {
             }),
             client_processors: Some(0.8 + all * 4e-6),
             steady: Some(drifting(repeat)),
+            stall: None,
             loads: Vec::new(),
             targets: Vec::new(),
             workers: Vec::new(),
@@ -135,6 +137,7 @@ impl Load {
             runs,
             skipped: None,
             notes: Vec::new(),
+            out_of_reach: Vec::new(),
             cache: CacheProof { data_bytes: 48 << 30, ..CacheProof::default() },
         }
     }
@@ -394,6 +397,7 @@ fn mishaps(speed: f64) -> TestResult {
             excursion_percent: 26.3,
             warmup_s: 5.0,
         });
+        run.stall = Some(Stall { from_s: at_s, seconds: 1.3 });
     }
     let mut failed = load(0.0, 9_100.0).step("64k writes, verified", 1);
     for run in &mut failed.runs {
@@ -525,6 +529,7 @@ pub(crate) fn results(label: &str, speed: f64) -> Results {
             clients: (1..=2).map(|number| machine(&format!("host-{number}"))).collect(),
             server: Some(Machine { memory_bytes: 32 << 30, ..machine("nas-1") }),
             transport: "NFSv3 in user space, 2 addresses, 8 connections each".to_owned(),
+            links: BTreeMap::from([("eth0".to_owned(), 25_000)]),
             settings: BTreeMap::from([("metadata-cache".to_owned(), "off".to_owned())]),
             contracts: BTreeMap::from([(
                 String::new(),

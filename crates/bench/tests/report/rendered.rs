@@ -4,10 +4,10 @@ use crate::example;
 use std::collections::BTreeMap;
 use weir_bench::cli::Format;
 use weir_bench::cli::report::{ReportArgs, ReportError, run};
-use weir_bench::compare::{self, compare};
-use weir_bench::pages::{csv, csv_columns, html, terminal_within};
-use weir_bench::results::read::{parse, read};
-use weir_bench::results::{Results, StepRun};
+use weir_results::compare::{self, compare};
+use weir_results::pages::{csv, csv_columns, html, terminal_within};
+use weir_results::read::{parse, read};
+use weir_results::{Results, StepRun};
 
 /// Rows of comma-separated values by RFC 4180, told apart by a reader of the test's own.
 fn rows(text: &str) -> Vec<Vec<String>> {
@@ -121,6 +121,7 @@ fn the_terminal_says_everything_and_keeps_to_its_width() {
         "Each target by itself:",
         " nfs://192.0.2.10/    6\u{2009}000    46.9    20.0 %   5.50 ms ",
         "all together",
+        "limit: the server, or too few requests in flight (768)",
     ] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
@@ -200,8 +201,16 @@ fn a_page_says_in_one_word_how_to_take_the_figures() {
     results.environment.contracts.get_mut("").unwrap().bytes_per_second = 1 << 20;
     assert!(html(&[&results]).contains(&told), "{told}");
     results.environment.contracts.clear();
+    results.tests[0].steps[1].runs[0].total.generator.machine_busy_percent = 99.0;
+    let page = html(&[&results]);
+    assert!(page.contains("<strong>Complete, with limits</strong>"));
+    let told = "runs all processors of the client&#39;s machine were busy: rates are a lower bound";
+    assert!(page.contains(told));
+    assert!(page.contains("machine busy") && page.contains(" of 16"));
     results.tests[0].steps[1].runs[0].total.generator.saturated = true;
-    assert!(html(&[&results]).contains("<strong>Complete, with limits</strong>"));
+    let page = html(&[&results]);
+    assert!(page.contains("<strong>Complete, with limits</strong>"));
+    assert!(!page.contains("machine busy"), "the generator was the limit");
     results.tests[0].steps[2].skipped = Some("the volume was full".to_owned());
     let steps = results.tests[0].steps.len();
     let page = html(&[&results]);

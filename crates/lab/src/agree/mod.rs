@@ -9,13 +9,13 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use weir_bench::results::Spread;
 use weir_bench::suite::fio::FioExecutor;
 use weir_bench::suite::{Context, Executor, Local};
 use weir_load::control::Control;
 use weir_load::error::BenchError;
 use weir_load::target::Target;
 use weir_load::workload::{Draw, Layout, Length, Operation, Pattern, Starts, Workload};
+use weir_results::Spread;
 
 /// Largest distance of the two medians, in percent.
 pub(crate) const BAR_PERCENT: f64 = 3.0;

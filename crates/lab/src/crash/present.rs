@@ -3,8 +3,8 @@
 use super::{Event, Findings, PhaseResult};
 use crate::judge::Check;
 use std::collections::BTreeMap;
-use weir_bench::results::median;
 use weir_report::{Cell, Column, Page, Table};
+use weir_results::median;
 
 /// A line for the phase, and everything that was found in it.
 pub(super) fn print(phase: &PhaseResult, seed: u64) {

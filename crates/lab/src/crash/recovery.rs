@@ -6,12 +6,12 @@ use crate::stop::Stop;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::time::Instant;
-use weir_bench::results::median;
 use weir_load::engine::Session;
 use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, MkdirArgs, Res, Sattr3, StableHow, Status,
     WriteArgs,
 };
+use weir_results::median;
 
 /// Files of one directory.
 const DIRECTORY_FILES: u64 = 1000;

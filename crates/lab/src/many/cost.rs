@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;
-use weir_bench::results::median;
 use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
 use weir_load::{Control, NfsTarget, Target, prepare};
+use weir_results::median;
 
 const CONNECTIONS: u32 = 4;
 const DEPTH: u32 = 16;

@@ -8,10 +8,10 @@ use crate::stop::Stop;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::time::Duration;
-use weir_bench::results::median;
 use weir_load::engine::prepare;
 use weir_load::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
 use weir_load::{Control, NfsTarget, Target, mibps};
+use weir_results::median;
 
 /// Speed of the slow disk, in bytes per second.
 const SLOW_BYTES_PER_SECOND: u64 = 20 << 20;

@@ -6,7 +6,7 @@ use super::plan::{InFlight, Trial};
 use crate::disk::Filesystem;
 use crate::judge::{Check, all_kept};
 use serde::Serialize;
-use weir_bench::results::median;
+use weir_results::median;
 
 /// The outcome of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -188,6 +188,7 @@ mod tests {
             bytes: 0,
             errors: 0,
             p99_ms: 0.0,
+            max_ms: 0.0,
             left_s: Some(left_s),
         }
     }

@@ -4,9 +4,9 @@ use super::Findings;
 use super::judge::{BarVerdict, CPU_RATIO, DEARER, OVER_BARE, RATE_RATIO, Row, SLOWER};
 use super::plan::InFlight;
 use crate::disk::Filesystem;
-use weir_bench::results::median;
 use weir_report::terminal;
 use weir_report::{BarChart, BarGroup, Cell, Column, Fact, Page, Series, Table, Tone, figure};
+use weir_results::median;
 
 /// One row in one line, for progress.
 pub(super) fn line(row: &Row) -> String {

@@ -72,7 +72,6 @@ impl Peer {
     pub(crate) fn target_at(&self, addresses: &[Ipv4Addr]) -> Target {
         let mut target = self.target.clone();
         if let (Target::Nfs(nfs), Some((first, more))) = (&mut target, addresses.split_first()) {
-            nfs.mount_address.set_ip((*first).into());
             nfs.address.set_ip((*first).into());
             let port = nfs.address.port();
             nfs.more = more.iter().map(|address| (*address, port).into()).collect();
@@ -163,7 +162,7 @@ pub(crate) fn ganesha(directory: &Path, work: &Path, reach: Reach) -> Result<Pee
     server.wait_for_port(loopback(GANESHA.1), &log)?;
     server.wait_for_port(loopback(GANESHA.0), &log)?;
     let mut target = NfsTarget::new(loopback(GANESHA.0), "/peer");
-    target.mount_address = loopback(GANESHA.1);
+    target.mount_port = Some(GANESHA.1);
     let pid = server.pid();
     Ok(Peer::new(Series::Ganesha, Target::Nfs(target), pid, vec![server, mapper], None))
 }

@@ -19,9 +19,6 @@ use clap::Args;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use weir_bench::cluster::this_machine;
-use weir_bench::compare::pairs::judge;
-use weir_bench::pages;
-use weir_bench::results::{Results, StepResult, Summary, TestResult};
 use weir_bench::suite::{
     CacheOptions, Event, Options as SuiteOptions, Plan, Suite, TargetPlace, Workers, chance_seed,
 };
@@ -29,6 +26,9 @@ use weir_core::units::parse_bytes;
 use weir_load::Target;
 use weir_load::control::Control;
 use weir_report::terminal;
+use weir_results::compare::pairs::judge;
+use weir_results::pages;
+use weir_results::{Results, StepResult, Summary, TestResult};
 use weir_scenario::catalogue;
 use weir_scenario::scenario::Scenario;
 use weir_scenario::scenario::scale::{Facts, Scale, scale};
@@ -169,6 +169,7 @@ fn fitted(scenario: &Scenario, options: &Replay) -> Scenario {
         client_memory_bytes: this_machine().memory_bytes,
         server_memory_bytes: Some(this_machine().memory_bytes),
         same_machine: true,
+        client_caches: false,
         free_bytes: Some(options.data.saturating_mul(2)),
         processors: u32::try_from(processors).unwrap_or(1),
     };
@@ -176,6 +177,7 @@ fn fitted(scenario: &Scenario, options: &Replay) -> Scenario {
         max_data_bytes: Some(options.data),
         time_s: Some(options.seconds),
         warmup_s: Some(options.warmup),
+        too_little_room: None,
         ..Scale::automatic(scenario, facts)
     };
     scale(scenario, &fit)
@@ -418,7 +420,8 @@ mod tests {
             summary: None,
             skipped: None,
             notes: vec!["same".to_owned(), note.to_owned()],
-            cache: weir_bench::results::CacheProof::default(),
+            out_of_reach: Vec::new(),
+            cache: weir_results::CacheProof::default(),
         };
         let mut own = step("one");
         join_step(&mut own, StepResult { skipped: Some("why".to_owned()), ..step("two") });

@@ -10,6 +10,7 @@ pub(crate) struct Live {
     bytes: u64,
     errors: u64,
     p99_ms: f64,
+    max_ms: f64,
     phase: Option<Phase>,
     left_s: Option<f64>,
 }
@@ -21,6 +22,7 @@ impl Live {
         self.bytes = self.bytes.saturating_add(window.bytes);
         self.errors = self.errors.saturating_add(window.errors);
         self.p99_ms = self.p99_ms.max(window.p99_ms);
+        self.max_ms = self.max_ms.max(window.max_ms);
         let rank = |phase: Phase| match phase {
             Phase::Measure => 3,
             Phase::Warmup => 2,
@@ -49,6 +51,7 @@ impl Live {
             bytes: self.bytes,
             errors: self.errors,
             p99_ms: self.p99_ms,
+            max_ms: self.max_ms,
             left_s: self.left_s,
         };
         *self = Self { shown_ns: now_ns, ..Self::default() };
@@ -70,16 +73,19 @@ mod tests {
             bytes: 40,
             errors: 1,
             p99_ms: 2.0,
+            max_ms: 2.5,
             left_s: Some(3.0),
         };
         let mut live = Live::default();
         assert_eq!(live.take(50), None);
-        live.add(&Window { phase: Phase::Drain, p99_ms: 7.0, left_s: None, ..window });
+        let slow = Window { p99_ms: 7.0, max_ms: 9.0, ..window };
+        live.add(&Window { phase: Phase::Drain, left_s: None, ..slow });
         live.add(&window);
         let sum = live.take(200_000_000).unwrap();
         assert_eq!((sum.operations, sum.bytes, sum.errors), (20, 80, 2));
         assert_eq!((sum.phase, sum.left_s), (Phase::Measure, Some(3.0)));
         assert!((sum.p99_ms - 7.0).abs() < 1e-9 && (sum.seconds - 0.2).abs() < 1e-9);
+        assert!((sum.max_ms - 9.0).abs() < 1e-9);
         assert_eq!(live.take(300_000_000), None);
         live.add(&window);
         assert!((live.take(400_000_000).unwrap().seconds - 0.2).abs() < 1e-9);

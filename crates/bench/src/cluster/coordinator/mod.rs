@@ -14,7 +14,6 @@ use super::clock::Clock;
 use super::launch::{Connected, Offspring};
 use super::link::{Incoming, Link, Patience, Sink};
 use super::wire::{Order, Report};
-use crate::results::Machine;
 use crate::suite::{Applied, Context};
 pub(crate) use split::{Hand, deal};
 use std::sync::Arc;
@@ -25,6 +24,7 @@ use step::Step;
 use weir_load::error::BenchError;
 use weir_load::target::Targets;
 use weir_load::workload::{Length, Workload};
+use weir_results::Machine;
 
 /// Reports that wait to be looked at; connections are read no further then.
 const REPORTS: usize = 1024;

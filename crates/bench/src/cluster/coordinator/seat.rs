@@ -3,9 +3,9 @@
 use super::split::jobs_of;
 use crate::cluster::clock::{Exchange, Reading};
 use crate::cluster::wire::{Assigned, Report};
-use crate::results::WorkerResult;
 use std::collections::BTreeMap;
 use weir_load::engine::{Phase, Record, Window};
+use weir_results::WorkerResult;
 
 /// Readings of a clock that are kept; more than are asked for, since some may come late.
 const READINGS_MAX: usize = 64;

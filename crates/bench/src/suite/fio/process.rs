@@ -170,6 +170,7 @@ impl Watch<'_> {
             bytes: (bytes * seconds) as u64,
             errors: 0,
             p99_ms: 0.0,
+            max_ms: 0.0,
             left_s: end.map(|end| (end - at_s).max(0.0)),
         }
     }

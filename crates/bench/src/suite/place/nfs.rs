@@ -2,7 +2,7 @@
 
 use weir_core::Credentials;
 use weir_load::control::Control;
-use weir_load::engine::{FollowUp, Limits, Session, mount, nfs_limits, room, status_name};
+use weir_load::engine::{FollowUp, Limits, Session, Waits, mount, nfs_limits, room, status_name};
 use weir_load::error::BenchError;
 use weir_load::target::NfsTarget;
 use weir_nfs::client::Caller;
@@ -25,11 +25,11 @@ pub(super) struct NfsTop {
 }
 
 impl NfsTop {
-    /// Mounts the export.
-    pub(super) fn open(target: &NfsTarget) -> Result<Self, BenchError> {
+    /// Mounts the export; answers are waited for as `waits` says.
+    pub(super) fn open(target: &NfsTarget, waits: &Waits) -> Result<Self, BenchError> {
         let caller = Caller::sys(&Credentials::new(target.uid, target.gid), b"weir-bench");
-        let root = mount(target, caller.clone())?;
-        let session = Session::open(target.address, None, caller)?.patient();
+        let root = mount(target, &caller, waits)?;
+        let session = Session::of(target, caller, waits)?.patient();
         Ok(Self { session, root })
     }
 

@@ -36,6 +36,12 @@ impl Owner {
         Self { made, number, process, started, namespace: namespace(), boot: boot() }
     }
 
+    /// Another process of this machine, which made the directory.
+    #[cfg(test)]
+    pub(super) fn of_process(process: u32) -> Self {
+        Self { process, started: started(process).unwrap_or(0), ..Self::this(true, 0) }
+    }
+
     /// Is it this process?
     pub(super) fn is_this(&self) -> bool {
         *self == Self::this(self.made, self.number)
@@ -130,10 +136,9 @@ mod tests {
     #[test]
     fn an_ended_process_and_its_number_used_again_are_told() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let started = started(child.id()).unwrap();
-        let owner = Owner { process: child.id(), started, ..Owner::this(false, 0) };
+        let owner = Owner::of_process(child.id());
         assert_eq!(owner.has_ended(), Some(false));
-        let earlier = Owner { started: started - 1, ..owner.clone() };
+        let earlier = Owner { started: owner.started - 1, ..owner.clone() };
         assert_eq!(earlier.has_ended(), Some(true));
         child.kill().unwrap();
         assert!(child.wait().is_ok());

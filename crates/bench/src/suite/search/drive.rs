@@ -4,12 +4,12 @@ use super::Probe;
 use super::knee::{Point, knee};
 use super::rate::{Next, RateSearch, SearchResult};
 use super::scale::{Enough, ScaleSearch};
-use crate::results::{Finding, TestResult};
 use crate::suite::event::Event;
 use crate::suite::run::{Suite, SuiteOutcome, Whole, blank};
 use crate::suite::state::SuiteState;
 use weir_core::units::{latency, three_digits};
 use weir_load::workload::{Rate, Workload};
+use weir_results::{Finding, TestResult};
 use weir_scenario::scenario::{Axis, Chart, Language, Scenario, Step};
 
 /// Doublings without a gain that a curve goes on for, so that it shows the rise after its knee.
@@ -303,8 +303,9 @@ fn exact(rate: f64) -> String {
 mod tests {
     use super::*;
     use crate::suite::Options;
-    use crate::suite::testing::{Act, Figures, Ground, Scripted};
+    use crate::suite::testing::{Act, Ground, Scripted};
     use weir_load::control::Control;
+    use weir_results::testing::Figures;
 
     fn ask(script: Vec<Act>, question: Question) -> (SuiteOutcome, Scripted, Ground) {
         let (mut executor, mut ground) = (Scripted::new(script), Ground::default());
