@@ -1,6 +1,10 @@
 //! `weir bench`: the load generator and the benchmark suite. Ctrl-C ends a run early; the results
 //! measured so far are shown.
 
+mod command_line;
+
+pub(super) use command_line::{meant_run, with_own_options};
+
 use super::print::usage;
 use super::{Global, connect};
 use anyhow::{Context, Result, bail};
@@ -9,8 +13,8 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_api::{ClientError, Volume};
 use weir_bench::cli::{self, BenchCommand, CliError, Served};
-use weir_bench::results::Contract;
 use weir_load::Control;
+use weir_results::Contract;
 
 /// HTTP status of what does not exist (RFC 9110 §15.5.5).
 const NOT_FOUND: u16 = 404;

@@ -3,7 +3,7 @@
 
 use super::Cli;
 use anyhow::Result;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::sync::LazyLock;
 use weir_report::terminal::document;
@@ -23,7 +23,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 /// The whole command line. Names of a static value can be used in another command.
-static COMMAND: LazyLock<Command> = LazyLock::new(Cli::command);
+static COMMAND: LazyLock<Command> = LazyLock::new(Cli::described);
 
 /// Prints the script.
 pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {

@@ -3,7 +3,7 @@
 
 use super::Cli;
 use anyhow::{Context, Result};
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 use std::fs;
@@ -53,7 +53,7 @@ impl Page {
 
 fn pages() -> Result<Vec<Page>> {
     // The help command says what the pages say.
-    let mut top = Cli::command().disable_help_subcommand(true);
+    let mut top = Cli::described().disable_help_subcommand(true);
     top.build();
     let mut pages = vec![settings()];
     collect(&top, None, &mut pages)?;
@@ -223,6 +223,7 @@ fn key_entry(roff: &mut Roff, key: &Key) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory as _;
     use std::collections::BTreeSet;
 
     fn names(command: &Command, above: &str, all: &mut BTreeSet<String>) {

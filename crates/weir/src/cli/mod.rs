@@ -64,9 +64,22 @@ impl Cli {
     /// # Errors
     /// The error of clap.
     pub(crate) fn given() -> Result<Self, clap::Error> {
-        let mut command = without_values(Self::command());
-        let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        let mut command = without_values(Self::described());
+        let read = command.try_get_matches_from_mut(std::env::args_os());
+        let mut matches = read.map_err(|error| {
+            // Help and version are no errors.
+            if !error.use_stderr() {
+                return error;
+            }
+            let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+            bench::meant_run(&words.collect::<Vec<_>>(), &mut command).unwrap_or(error)
+        })?;
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
+
+    /// The command line as help, manual pages and completions show it.
+    fn described() -> clap::Command {
+        bench::with_own_options(Self::command())
     }
 }
 

@@ -138,7 +138,7 @@ fn a_run_reads_the_contract_and_says_if_more_is_asked_for() {
     std::fs::write(&job, "[fast]\nrw=randread\nbs=4k\nsize=1m\ntime_based\nruntime=1\nrate=4g\n")
         .unwrap();
     let (job, path) = (job.to_str().unwrap(), json.to_str().unwrap());
-    let run = ["bench", "run", job, &url, "--warmup", "0s", "--quiet", "--json", path];
+    let run = ["bench", "run", job, &url, "--warmup", "0s", "--json", path];
     let done = bench.server.try_weir(&run);
     let told = String::from_utf8(done.stderr).unwrap();
     assert!(done.status.success(), "{told}");
@@ -263,7 +263,7 @@ pub(crate) fn killed_runs_leave_what_is_not_theirs(
         wait_until(|| scraped(server).lines().any(|line| line == "weir_connections 0"));
     };
     let again = |more: &[&str]| {
-        let done = run(&["--time", "1s", "--quiet"]).args(more).output().unwrap();
+        let done = run(&["--time", "1s"]).args(more).output().unwrap();
         (done.status.code(), String::from_utf8(done.stderr).unwrap())
     };
     kill(&[]);

@@ -5,7 +5,7 @@ use crate::bench::killed_runs_leave_what_is_not_theirs;
 use crate::smb_share::{PASSWORD, Share};
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use weir_load::engine::SmbTop;
+use weir_load::engine::{SmbTop, Waits};
 use weir_load::{
     Control, Layout, Length, MixOp, OpShare, Operation, Password, Pattern, RunResult, SmbSecurity,
     SmbTarget, Stability, Target, VerifyScope, Workload, prepare,
@@ -94,7 +94,7 @@ fn a_killed_run_is_cleaned_up_by_the_next_over_smb() {
     std::fs::write(&job, text).unwrap();
     let url = format!("smb://ada@{}/vol", share.address);
     let make = |directory: &str| {
-        let mut top = SmbTop::open(&share.target(SmbSecurity::Sign)).unwrap();
+        let mut top = SmbTop::open(&share.target(SmbSecurity::Sign), &Waits::default()).unwrap();
         assert!(top.make(directory).unwrap());
     };
     killed_runs_leave_what_is_not_theirs((&url, &share.server), job.to_str().unwrap(), make);
