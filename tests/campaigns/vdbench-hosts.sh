@@ -74,4 +74,4 @@ done
 
 cd "$published"
 weir bench run vnet1-*-workload "${maps[@]}" --ssh "$work/ssh" --worker-program "$WEIR" \
-    --scale auto ${VDBENCH:-} --label "24 machines, six volumes" --out "$out"
+    --scale auto ${VDBENCH:-} --label "24 machines, six volumes" --out "$out" --overwrite
