@@ -16,7 +16,7 @@ WIDE_OUT ?= docs/performance
 CACHE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
 VDBENCH_OUT ?= target/vdbench-hosts
-PAIRS_OUT ?= docs/performance
+PAIRS_OUT ?= target/pairs
 AGREE_PATH ?= target/agree
 
 .PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs
@@ -102,7 +102,7 @@ vdbench-hosts: ## the published Vdbench files, as they are, from 24 machines on 
 	cargo build --release --locked
 	WEIR=target/release/weir tests/campaigns/vdbench-hosts.sh $(abspath $(PUBLISHED)) $(VDBENCH_OUT)
 
-pairs: ## pairs of published figures on this machine: caches, nconnect, metadata cache (needs root; PAIRS=; 45 minutes; docs/performance)
+pairs: ## pairs of published figures on this machine: caches, nconnect, metadata cache (needs root; PAIRS=; 40 minutes; docs/performance)
 	cargo build --release --locked
 	WEIR=target/release/weir tests/campaigns/pairs.sh $(PAIRS_OUT)
 

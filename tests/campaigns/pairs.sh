@@ -1,10 +1,11 @@
 #!/bin/bash
 # pairs.sh OUT
 #
-# Measures pairs of the catalogue (docs/bench-catalogue.md) on a Weir of this machine and writes one
-# page of them to OUT: caches excluded against included and nconnect=8 against 1 over NFS, and the
-# metadata cache on against off over SMB and, for orientation, over NFS. PAIRS are other options for
-# `weir bench run`. WEIR is the program; needs root, to drop the kernel's caches.
+# Measures pairs of the catalogue (docs/bench-catalogue.md) on a Weir of this machine: caches
+# excluded against included and nconnect=8 against 1 over NFS, and the metadata cache on against off
+# over SMB and, for orientation, over NFS. Writes one page of them and their results to OUT. PAIRS
+# are other options for `weir bench run`. WEIR is the program; needs root, to drop the kernel's
+# caches.
 set -eu
 # shellcheck source=../clients/suite.bash
 . "$(dirname "$(realpath -e "$0")")/../clients/suite.bash"
@@ -27,16 +28,16 @@ weir volume create home --pool fast --quota 100TiB --protocols nfs,smb --owner b
 weir share set home --network any --access rw
 
 mkdir -p "$out"
-bench "${nfs_tests[@]}" "nfs://$nfs/home" --label NFS --drop-caches --json "$work/nfs.json"
-results=("$work/nfs.json")
+bench "${nfs_tests[@]}" "nfs://$nfs/home" --label NFS --drop-caches --json "$out/nfs.json"
+results=("$out/nfs.json")
 for setting in off on; do
     weir volume set home --metadata-cache "$setting"
     for target in "smb://bench@$smb/home" "nfs://$nfs/home"; do
         test=azure-metadata-cache name=SMB
         [ "${target%%:*}" = smb ] || test=$test-nfs name=NFS
-        results+=("$work/$name-$setting.json")
+        results+=("$out/$name-$setting.json")
         bench "$test" "$target" --setting "metadata-cache=$setting" --label "$name, cache $setting" \
-            --json "$work/$name-$setting.json"
+            --json "$out/$name-$setting.json"
     done
 done
 "$WEIR" bench report "${results[@]}" --html "$out/pairs.html"
