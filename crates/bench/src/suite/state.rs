@@ -9,11 +9,10 @@ use super::meter::Meter;
 use super::plan::{applications, step_seconds};
 use super::run::{Suite, Whole};
 use super::shares;
-use super::stall::{self, longest_stall};
+use super::stall;
 use super::steady::steady;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use weir_core::rng::mix;
 use weir_load::engine::StepRecord;
 use weir_load::error::BenchError;
@@ -539,11 +538,7 @@ fn finished(
     total.server = usage.server;
     let by_time = matches!(total.workload.length, Length::Seconds(_));
     let found = if by_time { steady(&total.series_1s, &total.measured) } else { None };
-    let stall = if is_continuous(&total, &loads) {
-        longest_stall(&total.series_100ms, &total.measured)
-    } else {
-        None
-    };
+    let stall = stall::of(&total, &loads);
     for run in std::iter::once(&mut total).chain(&mut loads).chain(&mut targets) {
         run.series_10ms = Vec::new();
         run.series_100ms = Vec::new();
@@ -558,20 +553,6 @@ fn finished(
         network: usage.network,
         client_processors: usage.processors,
     })
-}
-
-/// Is a time without completions a fault of the target? Not where the loads make pauses of their
-/// own, or leave a part of the measured time to none of them.
-fn is_continuous(total: &RunResult, loads: &[RunResult]) -> bool {
-    let loads = if loads.is_empty() { std::slice::from_ref(total) } else { loads };
-    let pauses = |load: &RunResult| {
-        let think = load.workload.think.map_or(0, |think| think.us);
-        Duration::from_micros(think) >= stall::SHORTEST
-    };
-    let is_whole = |load: &RunResult| {
-        load.measured.from_s <= total.measured.from_s && load.measured.to_s >= total.measured.to_s
-    };
-    !loads.iter().any(pauses) && loads.iter().any(is_whole)
 }
 
 /// Counts `times` applications of `step` as no longer ahead.
