@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 /// Fuzzes some targets at the same time.
-fn run_together(host: &str, targets: &[&'static str], seconds: u32) -> Result<Vec<Row>> {
+pub(crate) fn run_together(host: &str, targets: &[&'static str], seconds: u32) -> Result<Vec<Row>> {
     std::thread::scope(|scope| {
         let run = |target: &&'static str| {
             let target = *target;
@@ -118,7 +118,7 @@ pub(crate) fn build(host: &str) -> Result<()> {
 }
 
 /// Runs the corpus of `target`, then fuzzes it for `seconds`.
-pub(crate) fn run_target(host: &str, target: &'static str, seconds: u32) -> Result<Row> {
+fn run_target(host: &str, target: &'static str, seconds: u32) -> Result<Row> {
     let found = format!("target/fuzz/found/{target}");
     let artifacts = format!("fuzz/artifacts/{target}");
     for folder in [&found, &artifacts] {

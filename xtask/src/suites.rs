@@ -8,9 +8,12 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::env;
 use std::io::{BufRead, BufReader};
+use std::num::NonZero;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
 
 /// Seconds for each fuzz target; `make fuzz` is for more.
 const FUZZ_SECONDS: u32 = 7;
@@ -198,6 +201,7 @@ pub(crate) fn run() -> Result<bool> {
     let mut lines = Vec::new();
     for suite in &SUITES {
         println!("\n=== {} ===", suite.name);
+        let began = Instant::now();
         let tally = if skip.contains(suite.name) {
             Tally { skipped: 1, ..Tally::default() }
         } else {
@@ -205,8 +209,9 @@ pub(crate) fn run() -> Result<bool> {
         };
         let Tally { passed, failed, skipped } = tally;
         lines.push(format!(
-            "{:11} {passed:5} passed {failed:3} failed {skipped:3} skipped",
-            suite.name
+            "{:11} {passed:5} passed {failed:3} failed {skipped:3} skipped {:5} s",
+            suite.name,
+            began.elapsed().as_secs()
         ));
         total += tally;
     }
@@ -288,11 +293,11 @@ fn run_fuzz() -> Result<Tally> {
     let host = fuzz::host()?;
     fuzz::build(&host)?;
     let mut tally = Tally::default();
-    for target in fuzz::TARGETS {
-        if fuzz::run_target(&host, target, FUZZ_SECONDS)?.is_clean {
-            tally.passed += 1;
-        } else {
-            tally.failed += 1;
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    for some in fuzz::TARGETS.chunks(processors) {
+        for row in fuzz::run_together(&host, some, FUZZ_SECONDS)? {
+            tally.passed += usize::from(row.is_clean);
+            tally.failed += usize::from(!row.is_clean);
         }
     }
     Ok(tally)
