@@ -43,7 +43,8 @@ const GANESHA: usize = 1;
 /// A remark that a reader has to know first.
 const ONE_MACHINE: &str = "The client machines are network namespaces, and share the processors and \
     the memory of one machine with the server and its disk: what it can do bounds both servers, and \
-    its figures are not those of a server that has a machine to itself.";
+    its figures are not those of a server that has a machine to itself. All tests go over NFS, also \
+    those that were published for SMB.";
 
 /// Run published tests, scaled, against Weir and NFS-Ganesha, alternating, as root, and write
 /// results and reports.
