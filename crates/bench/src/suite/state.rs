@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use weir_core::rng::mix;
 use weir_load::engine::StepRecord;
 use weir_load::error::BenchError;
-use weir_load::stats::result::RunResult;
 use weir_load::workload::{Length, Location, Workload};
 use weir_results::{CacheProof, StepResult, StepRun, Summary, WorkerResult, counted};
 use weir_scenario::scenario::{Cache, Step};
