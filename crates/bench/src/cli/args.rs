@@ -101,7 +101,7 @@ pub struct LoadArgs {
     /// Create sparse files, without writing their data.
     #[arg(long, conflicts_with_all = ["layout_block", "reuse"], help_heading = "Files")]
     pub sparse: bool,
-    /// Use the files of an earlier run with --keep, unchanged.
+    /// Use the files of an earlier run with --keep, unchanged, and leave them.
     #[arg(long, conflicts_with = "layout_block", help_heading = "Files")]
     pub reuse: bool,
     /// Keep the files after the run.

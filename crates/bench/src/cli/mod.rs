@@ -4,6 +4,7 @@
 
 mod args;
 mod choose;
+mod claimed;
 pub mod compare;
 mod dry;
 mod fit;

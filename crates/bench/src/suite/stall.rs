@@ -14,8 +14,8 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const MEAN_TIMES: f64 = 10.0;
 
 /// The longest stall of a run: a time in which no operation of any load was completed, and which is
-/// a fault of the target. It is none where a load makes pauses of its own that are as long, or where
-/// every load leaves a part of the measured time of `total` without requests.
+/// a fault of the target. It is none where a load makes pauses of its own that are as long, or
+/// where every load leaves a part of the measured time of `total` without requests.
 pub(super) fn of(total: &RunResult, loads: &[RunResult]) -> Option<Stall> {
     let loads = if loads.is_empty() { std::slice::from_ref(total) } else { loads };
     let pauses = |load: &RunResult| {
