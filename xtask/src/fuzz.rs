@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread::ScopedJoinHandle;
 
 /// Each has a program `fuzz/targets/NAME.rs` and a committed corpus `fuzz/corpus/NAME/`.
-pub(crate) const TARGETS: [&str; 13] = [
+pub(crate) const TARGETS: [&str; 14] = [
     "record",
     "rpc",
     "mount",
@@ -22,6 +22,7 @@ pub(crate) const TARGETS: [&str; 13] = [
     "locks",
     "wire",
     "handle",
+    "link",
     "smb_frame",
     "smb_message",
     "smb_sequence",

@@ -1,0 +1,138 @@
+//! The proof of a gateway towards others: a certificate of the cluster's authority.
+
+use crate::key_file::KeyFile;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+use weir_cluster::{GatewayId, Life};
+
+/// The bytes of an Ed25519 key before its seed (PKCS #8, RFC 8410, section 7).
+const ED25519_HEAD: [u8; 16] =
+    [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+/// The purpose of the key that the authority signs with.
+const AUTHORITY: &[u8] = b"authority of links";
+
+/// A life of a gateway, with the certificate for its links.
+///
+/// The authority of a cluster is made of its key file by each gateway, and is the same on each.
+/// The key of the certificate is new in each life and is never stored.
+#[derive(Clone)]
+pub struct Identity {
+    life: Life,
+    acceptor: TlsAcceptor,
+    connector: TlsConnector,
+}
+
+impl Identity {
+    /// The identity of `life` in the cluster of `key`.
+    ///
+    /// # Errors
+    /// The cryptographic library gives no key or refuses its settings.
+    pub fn new(key: &KeyFile, life: Life) -> io::Result<Self> {
+        let (root, issuer) = authority(key)?;
+        let own = KeyPair::generate().map_err(io::Error::other)?;
+        let name = name_of(life.gateway);
+        let mut params = CertificateParams::new([name.clone()]).map_err(io::Error::other)?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&own, &issuer).map_err(io::Error::other)?;
+        let mut roots = RootCertStore::empty();
+        roots.add(root).map_err(io::Error::other)?;
+        let proof = (CertificateDer::from(certificate), own.serialize_der());
+        let roots = Arc::new(roots);
+        Ok(Self {
+            life,
+            acceptor: TlsAcceptor::from(Arc::new(accepting(&roots, &proof)?)),
+            connector: TlsConnector::from(Arc::new(dialling(&roots, &proof)?)),
+        })
+    }
+
+    /// The life.
+    #[must_use]
+    pub fn life(&self) -> Life {
+        self.life
+    }
+
+    pub(crate) fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
+    }
+
+    pub(crate) fn connector(&self) -> &TlsConnector {
+        &self.connector
+    }
+}
+
+/// The name of a gateway in its certificate.
+pub(crate) fn name_of(gateway: GatewayId) -> String {
+    format!("gateway-{gateway}")
+}
+
+/// The certificate of the cluster's authority, and what signs with its key.
+fn authority(key: &KeyFile) -> io::Result<(CertificateDer<'static>, Issuer<'static, KeyPair>)> {
+    let document = [ED25519_HEAD.as_slice(), &key.derive(AUTHORITY)].concat();
+    let signer =
+        KeyPair::try_from(&PrivatePkcs8KeyDer::from(document)).map_err(io::Error::other)?;
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "Weir cluster");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let certificate = params.self_signed(&signer).map_err(io::Error::other)?;
+    Ok((certificate.into(), Issuer::new(params, signer)))
+}
+
+/// A certificate and its key (PKCS #8).
+type Proof = (CertificateDer<'static>, Vec<u8>);
+
+fn private_key(proof: &Proof) -> PrivateKeyDer<'static> {
+    PrivatePkcs8KeyDer::from(proof.1.clone()).into()
+}
+
+/// For those who dial: only gateways of this cluster may.
+fn accepting(roots: &Arc<RootCertStore>, proof: &Proof) -> io::Result<ServerConfig> {
+    let provider = Arc::new(default_provider());
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(&provider))
+            .build()
+            .map_err(io::Error::other)?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(io::Error::other)?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![proof.0.clone()], private_key(proof))
+        .map_err(io::Error::other)?;
+    // Each link proves both sides anew.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// For dialling: the other side must be the gateway of the dialled name.
+fn dialling(roots: &Arc<RootCertStore>, proof: &Proof) -> io::Result<ClientConfig> {
+    let provider = Arc::new(default_provider());
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(&provider))
+            .build()
+            .map_err(io::Error::other)?;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(io::Error::other)?
+        .with_webpki_verifier(verifier)
+        .with_client_auth_cert(vec![proof.0.clone()], private_key(proof))
+        .map_err(io::Error::other)?;
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+/// Shows nothing of the keys.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({})", self.life)
+    }
+}

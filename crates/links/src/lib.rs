@@ -1,0 +1,45 @@
+//! Links: connections over which the gateways of a cluster exchange messages.
+//!
+//! A link is TCP with mutual TLS 1.3. All gateways of a cluster have the same key file
+//! ([`KeyFile`]); whoever has it is trusted as any gateway. From its key each gateway derives the
+//! same certificate authority, and makes a certificate of its own for each of its lives
+//! ([`Identity`]). Certificates do not depend on the time of day, so that a clock that jumps cuts
+//! no link. After the handshake the gateway that dialled introduces itself ([`Hello`]), and both
+//! agree on the newest version of the messages that both know. Then either sends frames
+//! ([`Frames`]) with messages, such as the words on which the right to reply rests ([`Word`]). A
+//! gateway keeps a link to each other one ([`Mesh`]).
+//!
+//! Every length is checked before memory is allocated for it. A peer that has not introduced itself
+//! within [`HANDSHAKE_TIME`] is refused, and one that begins a frame has [`FRAME_TIME`] to
+//! complete it.
+//!
+//! Not here: what the words mean, which links there are, and when a gateway is believed dead
+//! (`weir-cluster`). A link that breaks says nothing about the life of the peer.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod frames;
+mod hello;
+#[cfg(feature = "net")]
+mod identity;
+#[cfg(feature = "net")]
+mod key_file;
+#[cfg(feature = "net")]
+mod link;
+#[cfg(feature = "net")]
+mod mesh;
+#[cfg(feature = "net")]
+mod places;
+mod words;
+
+pub use frames::{FRAME_BYTES_MAX, Frames, TooLong, framed};
+pub use hello::{Answer, Hello, Malformed, VERSION_OLDEST};
+#[cfg(feature = "net")]
+pub use identity::Identity;
+#[cfg(feature = "net")]
+pub use key_file::{KeyFile, KeyFileError};
+#[cfg(feature = "net")]
+pub use link::{FRAME_TIME, HANDSHAKE_TIME, Incoming, Link, LinkError, Outgoing};
+#[cfg(feature = "net")]
+pub use mesh::{Heard, LINKS_MAX, Mesh, QUEUED_MAX};
+pub use words::{Word, WordError};

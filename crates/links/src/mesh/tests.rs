@@ -1,0 +1,163 @@
+//! Gateways in one process that exchange words over loopback.
+
+use super::*;
+use crate::KeyFile;
+use weir_cluster::{Body, Message, Version};
+use weir_core::Mono;
+
+/// Gateways 1 and 2 of one cluster.
+struct Two {
+    meshes: [Mesh; 2],
+    heard: [mpsc::Receiver<Heard>; 2],
+    addresses: BTreeMap<GatewayId, SocketAddr>,
+}
+
+fn life(gateway: u16) -> Life {
+    Life { gateway: GatewayId(gateway), number: 1 }
+}
+
+fn ask(from: Life, asked: u64) -> Word {
+    let body = Body::Ask { asked: Mono(asked), in_vain: false };
+    Word::Message(Message { version: Version::CURRENT, from, body })
+}
+
+fn identity(key: &KeyFile, gateway: u16) -> Identity {
+    Identity::new(key, life(gateway)).unwrap()
+}
+
+fn key() -> KeyFile {
+    let base = tempfile::tempdir().unwrap();
+    KeyFile::create(&base.path().join("key")).unwrap()
+}
+
+async fn two() -> Two {
+    let (key, mut addresses) = (key(), BTreeMap::new());
+    let mut made = Vec::new();
+    for gateway in [1, 2] {
+        let (sender, receiver) = mpsc::channel(64);
+        let mut mesh = Mesh::new(identity(&key, gateway), sender);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        addresses.insert(GatewayId(gateway), listener.local_addr().unwrap());
+        mesh.listen(listener);
+        made.push((mesh, receiver));
+    }
+    for (mesh, _) in &mut made {
+        mesh.follow(&addresses);
+    }
+    let [(first, one), (second, two)] = <[_; 2]>::try_from(made).unwrap();
+    Two { meshes: [first, second], heard: [one, two], addresses }
+}
+
+#[tokio::test]
+async fn words_arrive_in_both_directions_with_the_proved_life() {
+    let mut two = two().await;
+    for asked in 0..5 {
+        two.meshes[0].send(GatewayId(2), ask(life(1), asked));
+        two.meshes[1].send(GatewayId(1), ask(life(2), asked));
+    }
+    for asked in 0..5 {
+        assert_eq!(two.heard[1].recv().await.unwrap(), (life(1), ask(life(1), asked)));
+        assert_eq!(two.heard[0].recv().await.unwrap(), (life(2), ask(life(2), asked)));
+    }
+}
+
+#[tokio::test]
+async fn a_word_in_the_name_of_another_life_closes_the_link() {
+    let mut two = two().await;
+    two.meshes[0].send(GatewayId(2), ask(life(7), 1));
+    // Sent over a new link.
+    sleep(Duration::from_millis(50)).await;
+    two.meshes[0].send(GatewayId(2), ask(life(1), 2));
+    let mut asked = 2;
+    loop {
+        tokio::select! {
+            heard = two.heard[1].recv() => {
+                let (from, word) = heard.unwrap();
+                assert_eq!(from, life(1));
+                assert_ne!(word, ask(life(7), 1));
+                break;
+            }
+            // The word before may have been lost with the link.
+            () = sleep(Duration::from_millis(200)) => {
+                asked += 1;
+                two.meshes[0].send(GatewayId(2), ask(life(1), asked));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_comes_back_elsewhere_is_reached_again() {
+    let mut two = two().await;
+    two.meshes[0].send(GatewayId(2), ask(life(1), 1));
+    assert!(two.heard[1].recv().await.is_some());
+    // Another life of the second gateway, at another address.
+    let (sender, mut receiver) = mpsc::channel(64);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    two.addresses.insert(GatewayId(2), listener.local_addr().unwrap());
+    let own = (*two.meshes[1].own).clone();
+    let mut again = Mesh::new(own, sender);
+    again.listen(listener);
+    two.meshes[0].follow(&two.addresses);
+    two.meshes[0].send(GatewayId(2), ask(life(1), 2));
+    assert_eq!(receiver.recv().await.unwrap().1, ask(life(1), 2));
+    // And after that it is known nowhere.
+    two.addresses.remove(&GatewayId(2));
+    two.meshes[0].follow(&two.addresses);
+    assert!(two.meshes[0].peers.is_empty());
+    two.meshes[0].send(GatewayId(2), ask(life(1), 3));
+}
+
+#[tokio::test]
+async fn of_words_that_cannot_be_sent_the_oldest_are_dropped() {
+    let (sender, _receiver) = mpsc::channel(1);
+    let mut mesh = Mesh::new(identity(&key(), 1), sender);
+    // Nobody listens there.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    mesh.follow(&[(GatewayId(2), address)].into());
+    for asked in 0..100 {
+        mesh.send(GatewayId(2), ask(life(1), asked));
+    }
+    let queue = &mesh.peers[&GatewayId(2)].queue;
+    assert_eq!(queue.words().len(), QUEUED_MAX);
+    assert_eq!(queue.words().back(), Some(&ask(life(1), 99)));
+}
+
+#[tokio::test]
+async fn words_that_nobody_reads_are_dropped_and_do_not_block_the_link() {
+    let mut two = two().await;
+    for asked in 0..500 {
+        two.meshes[0].send(GatewayId(2), ask(life(1), asked));
+        // The queue is not to be the one that drops.
+        while two.meshes[0].peers[&GatewayId(2)].queue.words().len() >= QUEUED_MAX {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+    while !two.meshes[0].peers[&GatewayId(2)].queue.words().is_empty() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert!(two.heard[1].recv().await.is_some());
+    let mut count = 1;
+    while two.heard[1].try_recv().is_ok() {
+        count += 1;
+    }
+    assert!(count < 500, "all words were kept");
+}
+
+#[tokio::test]
+async fn many_connections_of_strangers_keep_no_gateway_out() {
+    let mut two = two().await;
+    let address = two.addresses[&GatewayId(2)];
+    let mut strangers = Vec::new();
+    for _ in 0..300 {
+        if let Ok(tcp) = TcpStream::connect(address).await {
+            strangers.push(tcp);
+        }
+    }
+    // Strangers of the same address as the gateway's leave it a place when their time is over.
+    two.meshes[0].send(GatewayId(2), ask(life(1), 1));
+    assert!(two.heard[1].recv().await.is_some());
+    drop(strangers);
+}
