@@ -17,6 +17,8 @@ use super::collect::seconds;
 
 /// A worker that waits for the target less than the rest of this is the limit itself.
 const SATURATED_PERCENT: f64 = 95.0;
+/// Share of the processors of a busy machine from which on the generator is the limit by itself.
+const OWN_SHARE: f64 = 0.5;
 /// The record of one load in one process, or in several together. Times count from the start of the
 /// load, which all processes share.
 #[derive(Clone, Serialize, Deserialize)]
@@ -145,7 +147,8 @@ impl Record {
     pub fn result(self) -> RunResult {
         let measured = self.interval();
         let total = self.notes.total(measured.seconds());
-        let generator = completed(self.generator, &total, self.addresses.is_empty());
+        let on_path = self.addresses.is_empty().then(|| measured.seconds());
+        let generator = completed(self.generator, &total, on_path);
         let interrupted = self.interrupted();
         let jobs = self.jobs(total.operations);
         let mut errors = self.notes.errors.clone();
@@ -217,9 +220,13 @@ fn share(operations: u64, all: u64) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 52 bits")]
-fn completed(generator: Generator, total: &OpResult, on_path: bool) -> Generator {
-    // On a path each request in flight has a thread, so that none is ever busy by itself.
-    let machine = on_path && generator.machine_busy_percent >= SATURATED_PERCENT;
+fn completed(generator: Generator, total: &OpResult, on_path: Option<f64>) -> Generator {
+    // On a path each request in flight has a thread, so that none is ever busy by itself: the
+    // generator is the limit if all processors are busy, and mostly with it.
+    let machine = on_path.is_some_and(|seconds| {
+        let own = generator.cpu_s / (seconds * f64::from(generator.machine_processors.max(1)));
+        generator.machine_busy_percent >= SATURATED_PERCENT && own >= OWN_SHARE
+    });
     Generator {
         cpu_us_per_op: generator.cpu_s * 1e6 / total.operations.max(1) as f64,
         saturated: machine || generator.busiest_thread_percent >= SATURATED_PERCENT,
@@ -314,5 +321,28 @@ impl Record {
         self.planned_ns = self.planned_ns.max(other.planned_ns);
         self.merge(other);
         self.notes.jobs = jobs;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_a_path_the_generator_is_the_limit_where_it_keeps_the_processors_busy() {
+        let saturated = |cpu_s: f64, machine_busy_percent: f64, on_path: Option<f64>| {
+            let machine_processors = 2;
+            let generator = Generator {
+                cpu_s,
+                machine_busy_percent,
+                machine_processors,
+                ..Generator::default()
+            };
+            completed(generator, &OpResult::default(), on_path).saturated
+        };
+        assert!(saturated(11.0, 99.0, Some(10.0)));
+        assert!(!saturated(0.8, 100.0, Some(10.0)), "others keep them busy");
+        assert!(!saturated(11.0, 60.0, Some(10.0)), "there is an idle one");
+        assert!(!saturated(11.0, 99.0, None), "on a connection its thread tells");
     }
 }

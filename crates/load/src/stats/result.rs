@@ -227,8 +227,8 @@ pub struct Generator {
     /// Share of the time that the busiest worker did not wait for the server, 0 to 100.
     pub busiest_thread_percent: f64,
     /// The generator was the limit: the busiest worker at 95 % or more, or, on a path, where each
-    /// request has a thread of its own, all processors of this machine. The figures say what it
-    /// can do, not what the target can.
+    /// request has a thread of its own, all processors of this machine, at least half of them by
+    /// the generator. The figures say what it can do, not what the target can.
     pub saturated: bool,
     /// Share of the time that the processors of this machine were busy, with whatever, in the
     /// measured interval; the busiest machine's of several. 0 to 100; 0 if that is not known.
