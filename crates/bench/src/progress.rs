@@ -102,8 +102,11 @@ impl Progress {
         self.operations += window.operations;
         self.bytes += window.bytes;
         self.errors += window.errors;
-        self.p99_ms = self.p99_ms.max(window.p99_ms);
-        self.max_ms = self.max_ms.max(window.max_ms);
+        // A histogram without a value still has the bounds of a bin.
+        if window.operations > 0 {
+            self.p99_ms = self.p99_ms.max(window.p99_ms);
+            self.max_ms = self.max_ms.max(window.max_ms);
+        }
         if window.at_s - self.since_s >= SECONDS {
             self.show(window);
         }
@@ -185,7 +188,7 @@ mod tests {
             bytes: 0,
             errors: 0,
             p99_ms: 0.0,
-            max_ms: 0.0,
+            max_ms: 0.000_127,
             left_s: None,
         };
         progress.window(&window);
