@@ -95,23 +95,20 @@ impl KeyFile {
         Some(Self(key))
     }
 
-    /// Writes the file under another name first: it is there whole or not at all, and replaces
-    /// none.
+    /// Writes the file, and replaces none. A process that ends meanwhile leaves one that
+    /// [`KeyFile::read`] refuses.
     fn write(&self, path: &Path) -> io::Result<()> {
         let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = parent.unwrap_or(Path::new("."));
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        let new = path.with_file_name(name);
         let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(&new)?;
+        let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
         let written = writeln!(file, "{HEAD}{digits}")
             .and_then(|()| file.sync_all())
-            .and_then(|()| std::fs::hard_link(&new, path));
-        std::fs::remove_file(&new)?;
-        written?;
-        File::open(directory)?.sync_all()
+            .and_then(|()| File::open(parent.unwrap_or(Path::new(".")))?.sync_all());
+        if written.is_err() {
+            std::fs::remove_file(path)?;
+        }
+        written
     }
 
     /// The key for `purpose`. It tells nothing of the secret nor of the keys for other purposes: it

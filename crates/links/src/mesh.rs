@@ -196,16 +196,14 @@ async fn send_over(mut link: Link, queue: &Queue, heard: &mpsc::Sender<Heard>) -
 enum Wrong {
     #[error(transparent)]
     Word(WordError),
-    #[error("a word in the name of {0}")]
+    #[error("a word in the name of another gateway than {0}")]
     OtherName(Life),
 }
 
 /// Passes a message on, unless it is of a newer version or nobody reads.
 fn hear(peer: Life, message: &[u8], heard: &mpsc::Sender<Heard>) -> Result<(), Wrong> {
     let word = match Word::decode(message) {
-        Ok(Word::Message(message)) if message.from != peer => {
-            return Err(Wrong::OtherName(message.from));
-        }
+        Ok(word) if !is_own(peer, &word) => return Err(Wrong::OtherName(peer)),
         Ok(word) => word,
         Err(WordError::Newer(version)) => {
             tracing::debug!(%peer, %version, "ignored a word of a newer version");
@@ -217,6 +215,16 @@ fn hear(peer: Life, message: &[u8], heard: &mpsc::Sender<Heard>) -> Result<(), W
         tracing::debug!(%peer, "dropped a word: too many have not been read");
     }
     Ok(())
+}
+
+/// Does `peer` speak for itself? A helper has the number of the gateway on its machine, and speaks
+/// of that gateway's lives alone.
+fn is_own(peer: Life, word: &Word) -> bool {
+    match word {
+        Word::Message(message) => message.from == peer,
+        Word::Question { by, .. } => *by == peer,
+        Word::Helper(word) => word.life.gateway == peer.gateway,
+    }
 }
 
 /// Accepts links, for ever.

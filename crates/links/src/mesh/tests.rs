@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::KeyFile;
-use weir_cluster::{Body, Message, Version};
+use weir_cluster::{Body, HelperWord, MachineId, Message, Version};
 use weir_core::Mono;
 
 /// Gateways 1 and 2 of one cluster.
@@ -84,6 +84,23 @@ async fn a_word_in_the_name_of_another_life_closes_the_link() {
             }
         }
     }
+}
+
+#[test]
+fn nobody_speaks_for_another_gateway() {
+    let (version, at, machine) = (Version::CURRENT, Mono(1), MachineId(1));
+    let helper = |life| {
+        let (runs, answers) = (false, None);
+        Word::Helper(HelperWord { version, machine, life, runs, answers })
+    };
+    let words = |gateway| {
+        let by = life(gateway);
+        [ask(by, 1), Word::Question { version, by, at }, helper(by)]
+    };
+    assert!(words(1).iter().all(|word| is_own(life(1), word)));
+    assert!(!words(2).iter().any(|word| is_own(life(1), word)));
+    let earlier = Life { number: 7, ..life(1) };
+    assert!(is_own(life(1), &helper(earlier)) && !is_own(life(1), &ask(earlier, 1)));
 }
 
 #[tokio::test]
