@@ -101,13 +101,13 @@ pub struct LoadArgs {
     /// Create sparse files, without writing their data.
     #[arg(long, conflicts_with_all = ["layout_block", "reuse"], help_heading = "Files")]
     pub sparse: bool,
-    /// Use the files of an earlier run with --keep, unchanged, and leave them.
+    /// Use the files of an earlier run with --keep as they are, and leave them.
     #[arg(long, conflicts_with = "layout_block", help_heading = "Files")]
     pub reuse: bool,
     /// Keep the files after the run.
     #[arg(long, help_heading = "Files")]
     pub keep: bool,
-    /// Directory for the files, created below the export or path.
+    /// Directory for the files, below the export or path; one that holds anything is refused.
     #[arg(long, value_name = "NAME", default_value = "weir-bench", help_heading = "Files")]
     pub dir: String,
     /// Read back and verify written data: everything, or this number of blocks.

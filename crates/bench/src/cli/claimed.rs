@@ -4,8 +4,8 @@
 //! mark keeps other runs out of it, and the next run knows the files of one that was killed.
 
 use crate::suite::{Place, TargetPlace};
-use weir_core::units::Bytes;
 use weir_load::control::Control;
+use weir_load::engine::check_room;
 use weir_load::error::BenchError;
 use weir_load::target::Target;
 use weir_load::workload::{Layout, Location, Operation, Workload};
@@ -36,7 +36,7 @@ impl Claimed {
             return Ok(None);
         }
         let mut place = TargetPlace::new(target.clone()).stopped_by(control);
-        check_room(&mut place, load)?;
+        check_room(load, || place.room(&load.target))?;
         let at = load.location();
         let claim = place.claim(&at)?;
         let remark = claim.abandoned.map(|process| {
@@ -56,23 +56,6 @@ impl Claimed {
     /// [`BenchError`] names what could not be removed.
     pub(super) fn finish(mut self) -> Result<(), BenchError> {
         if self.keep { self.place.release(&self.at) } else { self.place.clear(&self.at, self.made) }
-    }
-}
-
-/// Refuses files that would fill the target: that harms everybody who uses it.
-fn check_room(place: &mut TargetPlace, load: &Workload) -> Result<(), BenchError> {
-    if !matches!(load.layout, Layout::Written { .. }) || !load.needs_files() {
-        return Ok(());
-    }
-    let wanted = load.size_needed().saturating_mul(u64::from(load.files));
-    match place.room(&load.target)? {
-        Some(room) if room < wanted => Err(BenchError::Workload(format!(
-            "the files need {}, but the target has only {} free: use fewer or smaller files \
-             (--jobs, --size), or make room",
-            Bytes(wanted),
-            Bytes(room)
-        ))),
-        _ => Ok(()),
     }
 }
 

@@ -155,7 +155,10 @@ impl Layingout<'_> {
 
 /// Refuses files that would fill the target: that harms everybody who uses it. `room` asks for the
 /// bytes that may still be written, `None` if nobody knows.
-fn check_room(
+///
+/// # Errors
+/// [`BenchError::Workload`] says how much is missing; and the errors of `room`.
+pub fn check_room(
     workload: &Workload,
     room: impl FnOnce() -> Result<Option<u64>, BenchError>,
 ) -> Result<(), BenchError> {
