@@ -95,6 +95,15 @@ pub struct Registration {
     pub sessions: Vec<SessionId>,
 }
 
+#[cfg(test)]
+impl Change {
+    /// The registration of a life without sessions, on a machine with the number of its gateway.
+    pub(crate) fn registers(life: Life) -> Self {
+        let machine = MachineId(life.gateway.0.into());
+        Self::Register(Registration { life, machine, speaks: Version(1), sessions: Vec::new() })
+    }
+}
+
 impl Transaction {
     /// Do all guards hold in `view`?
     #[must_use]

@@ -169,28 +169,17 @@ fn declared_gone(view: &View, gateway: GatewayId) -> Result<Effect, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::Registration;
-    use crate::id::{MachineId, Version};
     use crate::records::{Came, Records};
-    use alloc::vec::Vec;
 
     const HOME: Life = Life { gateway: GatewayId(1), number: 1 };
     const OTHER: Life = Life { gateway: GatewayId(2), number: 1 };
     const GROUP: GroupId = GroupId(1);
 
     fn view() -> View {
-        let register = |life: Life| {
-            Change::Register(Registration {
-                life,
-                machine: MachineId(u64::from(life.gateway.0)),
-                speaks: Version(1),
-                sessions: Vec::new(),
-            })
-        };
         let home = Home::At { life: HOME, came: Came::New, to: None };
         let records = Records::default()
-            .with(&register(HOME))
-            .with(&register(OTHER))
+            .with(&Change::registers(HOME))
+            .with(&Change::registers(OTHER))
             .with(&Change::Place { group: GROUP, weight: 1 })
             .with(&Change::Homes([(GROUP, home)].into()));
         let attached = [(HOME.gateway, 1), (OTHER.gateway, 1)].into();

@@ -178,8 +178,8 @@ fn resumes(sent: Option<Generation>, to: Option<Life>, now: Generation, changes:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{Change, Registration};
-    use crate::id::{GatewayId, MachineId, Version};
+    use crate::change::Change;
+    use crate::id::GatewayId;
     use crate::records::Records;
 
     const ME: Life = Life { gateway: GatewayId(1), number: 1 };
@@ -188,18 +188,10 @@ mod tests {
 
     /// Two gateways, and a group at `home`, which moves to `to`.
     fn view(home: Life, to: Option<Life>) -> View {
-        let register = |life: Life| {
-            Change::Register(Registration {
-                life,
-                machine: MachineId(u64::from(life.gateway.0)),
-                speaks: Version(1),
-                sessions: Vec::new(),
-            })
-        };
         let home = Home::At { life: home, came: Came::New, to };
         let records = Records::default()
-            .with(&register(ME))
-            .with(&register(OTHER))
+            .with(&Change::registers(ME))
+            .with(&Change::registers(OTHER))
             .with(&Change::Place { group: GROUP, weight: 1 })
             .with(&Change::Homes([(GROUP, home)].into()));
         View { records: records.into(), ..View::default() }

@@ -160,8 +160,7 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{Change, Registration};
-    use crate::id::{MachineId, Version};
+    use crate::change::Change;
     use crate::records::Records;
 
     const ME: GatewayId = GatewayId(1);
@@ -172,12 +171,7 @@ mod tests {
     }
 
     fn joined() -> Records {
-        Records::default().with(&Change::Register(Registration {
-            life: OTHER,
-            machine: MachineId(2),
-            speaks: Version(1),
-            sessions: Vec::new(),
-        }))
+        Records::default().with(&Change::registers(OTHER))
     }
 
     fn view(records: Records) -> View {

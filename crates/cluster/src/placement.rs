@@ -48,8 +48,8 @@ pub(crate) fn place(view: &View, groups: &[GroupId], any: bool) -> Vec<(GroupId,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{Change, Registration};
-    use crate::id::{GatewayId, MachineId, Version};
+    use crate::change::Change;
+    use crate::id::GatewayId;
     use crate::records::{Came, Home, Records};
 
     fn life(gateway: u16) -> Life {
@@ -61,12 +61,7 @@ mod tests {
         let mut view = View::default();
         let mut records = Records::default();
         for gateway in 1..=gateways {
-            records = records.with(&Change::Register(Registration {
-                life: life(gateway),
-                machine: MachineId(u64::from(gateway)),
-                speaks: Version(1),
-                sessions: Vec::new(),
-            }));
+            records = records.with(&Change::registers(life(gateway)));
             view.attached.insert(GatewayId(gateway), 1);
         }
         for (group, &weight) in (0..).zip(weights) {

@@ -41,19 +41,13 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{Change, Registration};
-    use crate::id::{Life, MachineId, Version};
+    use crate::change::Change;
+    use crate::id::Life;
     use crate::records::Records;
-    use alloc::vec::Vec;
 
     fn view(gateways: u16) -> View {
         let records = (1..=gateways).fold(Records::default(), |records, gateway| {
-            records.with(&Change::Register(Registration {
-                life: Life { gateway: GatewayId(gateway), number: 1 },
-                machine: MachineId(u64::from(gateway)),
-                speaks: Version(1),
-                sessions: Vec::new(),
-            }))
+            records.with(&Change::registers(Life { gateway: GatewayId(gateway), number: 1 }))
         });
         View { records: records.into(), ..View::default() }
     }

@@ -267,7 +267,7 @@ impl Cluster {
         let body = Body::Ask { asked: now, in_vain };
         let me = self.life();
         for (life, _) in view.members().filter(|(life, _)| life.gateway != me.gateway) {
-            let message = Message { version: Version::CURRENT, from: me, body };
+            let message = Message { version: self.spoken(), from: me, body };
             self.actions.push(Action::Send { to: life.gateway, message });
             self.actions.push(Action::AskHelper { gateway: life.gateway, asked: now });
         }
@@ -284,6 +284,12 @@ impl Cluster {
         }
     }
 
+    /// The version that all members understand: that of the records. Before they have agreed on
+    /// one, it is the first.
+    fn spoken(&self) -> Version {
+        self.view.records.format.max(Version(1))
+    }
+
     fn heard(&mut self, now: Mono, message: Message) {
         if message.version > self.start.speaks {
             return;
@@ -292,7 +298,7 @@ impl Cluster {
             Body::Ask { asked, in_vain } => {
                 if self.promises(now, message.from, in_vain) {
                     let body = Body::Promise { to: message.from, asked };
-                    let reply = Message { version: Version::CURRENT, from: self.life(), body };
+                    let reply = Message { version: self.spoken(), from: self.life(), body };
                     self.actions.push(Action::Send { to: message.from.gateway, message: reply });
                 }
             }
@@ -396,5 +402,36 @@ impl Pulse {
         }
         self.last = now;
         now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Change;
+    use crate::id::MachineId;
+    use crate::records::Records;
+
+    #[test]
+    fn words_are_asked_for_in_the_version_that_all_members_understand() {
+        let life = |gateway| Life { gateway: GatewayId(gateway), number: 1 };
+        let (me, machine) = (life(1), MachineId(1));
+        for format in [Version(0), Version(1), Version(2)] {
+            let start = Start { life: me, machine, speaks: Version(3), sessions: Vec::new() };
+            let mut cluster = Cluster::new(Mono::ZERO, start);
+            let records = Records::default()
+                .with(&Change::registers(me))
+                .with(&Change::registers(life(2)))
+                .with(&Change::Format(format));
+            let view = Arc::new(View { revision: 1, records: records.into(), ..View::default() });
+            cluster.step(Mono::ZERO, Event::View(Arc::clone(&view)));
+            cluster.step(Mono::ZERO, Event::Announced);
+            let actions = cluster.step(Mono::ZERO, Event::View(view));
+            let asked = actions.iter().find_map(|action| match action {
+                Action::Send { message, .. } => Some(message.version),
+                _ => None,
+            });
+            assert_eq!(asked, Some(format.max(Version(1))), "{actions:?}");
+        }
     }
 }
