@@ -45,7 +45,7 @@ struct Known {
 pub(crate) fn run() -> Result<bool> {
     preflight::conformance()?;
     let mut script = Command::new("tests/conformance/pjdfstest.sh");
-    script.arg(OUT).env("WEIR", suites::built("weir-weir", "weir")?);
+    script.arg(OUT).env("WEIR", suites::build()?.weir);
     if !process::succeeds(script.env("PJDFSTEST", preflight::PJDFSTEST))? {
         bail!("not all of pjdfstest was run; what it left is in {OUT}");
     }

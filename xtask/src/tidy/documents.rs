@@ -15,7 +15,7 @@ const SETTINGS: &str = "docs/configuration.md";
 const SETTINGS_SOURCE: &str = "crates/control/src/config/keys.rs";
 
 /// The file that names the scripts that `make test` runs, each as a text.
-const SUITES_SOURCE: &str = "xtask/src/suites.rs";
+const SUITES_SOURCE: &str = "xtask/src/suites/list.rs";
 
 /// The words with which a promise names its tests: `` Proved by: `path::name`, `path::name` ``.
 const PROOF: &str = "Proved by:";
