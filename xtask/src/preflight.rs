@@ -15,7 +15,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 32] = [
+const FOR_TESTS: [Needed; 36] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -50,6 +50,11 @@ const FOR_TESTS: [Needed; 32] = [
     ("smbclient", "smbclient"),
     ("smbtorture", "samba-testsuite"),
     ("mount.cifs", "cifs-utils"),
+    // For the client of etcd: its messages are compiled, with definitions of a package of its own.
+    ("protoc", "protobuf-compiler"),
+    ("/usr/include/google/protobuf/descriptor.proto", "libprotobuf-dev"),
+    ("etcd", "etcd-server"),
+    ("etcdctl", "etcd-client"),
 ];
 
 /// For `make peers`: the servers to compare with (Ganesha's file system module is a package without

@@ -1,5 +1,7 @@
 //! The keys of rows.
 
+#[cfg(feature = "client")]
+use weir_cluster::Life;
 use weir_cluster::{GatewayId, GroupId};
 
 /// Longest name of a cluster, in bytes.
@@ -45,6 +47,12 @@ impl Keys {
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// The row that lives as long as the lease of `life`: its key and its value.
+    #[cfg(feature = "client")]
+    pub(crate) fn life_row(&self, life: Life) -> (String, String) {
+        (self.text(Key::Life(life.gateway)), life.number.to_string())
     }
 
     pub(crate) fn text(&self, key: Key) -> String {

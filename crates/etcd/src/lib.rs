@@ -14,9 +14,12 @@
 //! | `cluster/life/00007` | the number of the life that has a lease; gone with the lease |
 //! | `cluster/knows/00007` | the generation that a gateway acknowledged |
 //!
-//! Not here: the connection to etcd, and the rules (`weir-cluster`).
+//! With the feature `client` there is the connection to etcd too ([`Connection`],
+//! [`RecordsClient`]). Not here: the rules (`weir-cluster`).
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "client")]
+mod client;
 mod keys;
 mod read;
 mod row;
@@ -24,6 +27,12 @@ mod row;
 mod testing;
 mod write;
 
+#[cfg(feature = "client")]
+pub use client::{
+    CALL_WITHIN, Changes, Committed, Condition, Connection, EtcdError, Event, Follower, Listing,
+    Login, NEXT_MEMBER, Pair, RecordsClient, RecordsError, Settings, SettingsError, Tls, Watch,
+    Write,
+};
 pub use keys::{InvalidPrefix, Keys};
 pub use read::{RowError, Rows};
 pub use write::{Guard, OPERATIONS_MAX, Operation, TooMany, Writes};

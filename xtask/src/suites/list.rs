@@ -1,7 +1,7 @@
 //! The suites: what each needs, in which lane it runs, and how.
 
 use super::count::{Tally, cargo_line, count_lines, tap_line};
-use super::programs::Programs;
+use super::programs::{FEATURES, Programs};
 use crate::{check, fuzz, package, preflight, process};
 use anyhow::{Context, Result};
 use std::num::NonZero;
@@ -52,7 +52,12 @@ pub(super) const SUITES: [Suite; 15] = [
     Suite {
         name: "workspace",
         lane: Lane::Builds,
-        needs: &[Need::Program("cc")],
+        needs: &[
+            Need::Program("cc"),
+            Need::Program("protoc"),
+            Need::Program("etcd"),
+            Need::Program("etcdctl"),
+        ],
         run: run_workspace,
     },
     Suite {
@@ -228,7 +233,7 @@ fn run_checks(_: &Run<'_>) -> Result<Tally> {
 /// `schedules` atomics and locks work in these tests only.
 fn run_workspace(run: &Run<'_>) -> Result<Tally> {
     let mut command = Command::new("cargo");
-    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast", FEATURES]);
     let mut tally = count_lines(&mut command, run.mark, cargo_line)?;
     let qos: &[&str] = &["--test=schedules"];
     let server: &[&str] = &["--lib", "worker::schedules"];

@@ -10,6 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Features that a build of a fresh clone does without: they need packages of Debian.
+pub(super) const FEATURES: &str = "--features=weir-etcd/client";
+
 /// Where the programs are kept: a build beside a suite replaces those in Cargo's directory.
 const KEPT: &str = "target/suites";
 
@@ -26,7 +29,7 @@ pub(crate) struct Programs {
 pub(crate) fn build() -> Result<Programs> {
     let mut build = Command::new("cargo");
     build.args(["build", "--workspace", "--bins", "--examples", "--profile=test"]);
-    if !process::succeeds(build.args(["--locked", "--quiet"]))? {
+    if !process::succeeds(build.args(["--locked", "--quiet", FEATURES]))? {
         bail!("the programs do not build");
     }
     fs::create_dir_all(KEPT).with_context(|| format!("making {KEPT}"))?;
