@@ -1,0 +1,284 @@
+//! The guard: a rule of the kernel by which nothing leaves the machine from an address whose lease
+//! has ended. It needs no process that runs: the end of each lease is the timeout of an element of
+//! a set, to the kernel's tick, and is compared for each packet (nftables, over nfnetlink).
+//!
+//! The lifetime of an address itself is too coarse for that, and does not concern established
+//! connections of IPv6 at all. One table each for ARP, IPv4 and IPv6:
+//!
+//! ```text
+//! table ip weir-address {
+//!     set managed { type ipv4_addr; size 4096; }       # every address that was ever held
+//!     set leased  { type ipv4_addr; flags timeout; }   # those that are held, until when
+//!     chain output {
+//!         type filter hook output priority 0; policy accept;
+//!         ip saddr @managed ip saddr != @leased drop
+//!     }
+//! }
+//! ```
+
+use super::addresses::octets;
+use super::{ACK, Attributes, CREATE, REQUEST, ask, message};
+use crate::limits::GUARDED_MAX;
+use rustix::net::netlink;
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+const TABLE: &str = "weir-address";
+const CHAIN: &str = "output";
+const MANAGED: &str = "managed";
+const LEASED: &str = "leased";
+
+/// `linux/netfilter/nfnetlink.h`
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+const SUBSYSTEM: u16 = 10;
+
+/// `enum nf_tables_msg_types`
+const NEW_TABLE: u16 = 0;
+const DELETE_TABLE: u16 = 2;
+const NEW_CHAIN: u16 = 3;
+const NEW_RULE: u16 = 6;
+const NEW_SET: u16 = 9;
+const NEW_ELEMENT: u16 = 12;
+const DELETE_ELEMENT: u16 = 14;
+
+/// `NFTA_LIST_ELEM`
+const LIST_ELEMENT: u16 = 1;
+/// `NFT_SET_TIMEOUT`
+const WITH_TIMEOUTS: u32 = 0x10;
+/// `NFT_REG_1`, and the register of verdicts.
+const REGISTER: u32 = 1;
+const VERDICT_REGISTER: u32 = 0;
+/// `NFT_PAYLOAD_NETWORK_HEADER`
+const NETWORK_HEADER: u32 = 1;
+/// `NFT_LOOKUP_F_INV`
+const NOT_IN: u32 = 1;
+/// `NF_DROP` and `NF_ACCEPT`
+const DROP: u32 = 0;
+const ACCEPT: u32 = 1;
+
+/// A table: the family, its hook for packets that leave, and the sender's address in the header.
+struct Family {
+    /// `NFPROTO_*`
+    number: u8,
+    /// `NF_ARP_OUT`, or `NF_INET_LOCAL_OUT`.
+    hook: u32,
+    /// Offset of the sender's address in the network header (RFC 826, RFC 791, RFC 8200).
+    offset: u32,
+    /// Its length in bytes.
+    length: u32,
+    /// The number by which `nft list` knows the kind of address.
+    shown_as: u32,
+}
+
+const FAMILIES: &[Family] = &[
+    Family { number: 3, hook: 1, offset: 14, length: 4, shown_as: 7 },
+    Family { number: 2, hook: 3, offset: 12, length: 4, shown_as: 7 },
+    Family { number: 10, hook: 3, offset: 8, length: 16, shown_as: 8 },
+];
+
+impl Family {
+    fn has(&self, address: IpAddr) -> bool {
+        (self.length == 4) == address.is_ipv4()
+    }
+}
+
+/// Sets the guard up anew, without any address.
+///
+/// # Errors
+/// The kernel's: without nftables there is no guard, and no address may be held.
+pub(crate) fn set_up() -> io::Result<()> {
+    let mut batch = Batch::new();
+    for family in FAMILIES {
+        // Deleting a table that is not there fails, so that it is made first.
+        batch.add(family, NEW_TABLE, CREATE, &named(TABLE));
+        batch.add(family, DELETE_TABLE, 0, &named(TABLE));
+        batch.add(family, NEW_TABLE, CREATE, &named(TABLE));
+        let size = with_number(Attributes::default(), 1, GUARDED_MAX);
+        let managed = set(family, MANAGED, 1, 0).with_nested(9, &size);
+        batch.add(family, NEW_SET, CREATE, &managed);
+        batch.add(family, NEW_SET, CREATE, &set(family, LEASED, 2, WITH_TIMEOUTS));
+        batch.add(family, NEW_CHAIN, CREATE, &chain(family));
+        batch.add(family, NEW_RULE, CREATE, &rule(family));
+    }
+    batch.commit()
+}
+
+/// Removes the guard.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn take_down() -> io::Result<()> {
+    let mut batch = Batch::new();
+    for family in FAMILIES {
+        batch.add(family, DELETE_TABLE, 0, &named(TABLE));
+    }
+    batch.commit()
+}
+
+/// Places an address under the guard, for as long as that stands: from now on nothing leaves from
+/// it without a lease.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn manage(address: IpAddr) -> io::Result<()> {
+    let mut batch = Batch::new();
+    for family in FAMILIES.iter().filter(|family| family.has(address)) {
+        let element = Attributes::default().with_nested(LIST_ELEMENT, &element(address, None));
+        batch.add(family, NEW_ELEMENT, CREATE, &elements(MANAGED, Some(&element)));
+    }
+    batch.commit()
+}
+
+/// Replaces all leases by these: addresses, and the time for which each is still held.
+///
+/// # Errors
+/// The kernel's; then the leases are as before.
+pub(crate) fn lease(leases: &[(IpAddr, Duration)]) -> io::Result<()> {
+    let mut batch = Batch::new();
+    for family in FAMILIES {
+        batch.add(family, DELETE_ELEMENT, 0, &elements(LEASED, None));
+        let mut list = None;
+        for (address, time) in leases.iter().filter(|(address, _)| family.has(*address)) {
+            // 0 would mean for ever.
+            let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+            let element = element(*address, Some(millis));
+            let so_far: Attributes = list.unwrap_or_default();
+            list = Some(so_far.with_nested(LIST_ELEMENT, &element));
+        }
+        if let Some(list) = &list {
+            batch.add(family, NEW_ELEMENT, CREATE, &elements(LEASED, Some(list)));
+        }
+    }
+    batch.commit()
+}
+
+/// Messages that the kernel carries out together or not at all.
+struct Batch {
+    bytes: Vec<u8>,
+    messages: u32,
+}
+
+impl Batch {
+    fn new() -> Self {
+        Self { bytes: limit(BATCH_BEGIN, 0), messages: 0 }
+    }
+
+    fn add(&mut self, family: &Family, kind: u16, flags: u16, attributes: &Attributes) {
+        self.messages += 1;
+        let (kind, flags) = (SUBSYSTEM << 8 | kind, REQUEST | ACK | flags);
+        let fixed = [family.number, 0, 0, 0];
+        self.bytes.extend(message(kind, flags, self.messages, &fixed, attributes));
+    }
+
+    fn commit(mut self) -> io::Result<()> {
+        self.bytes.extend(limit(BATCH_END, self.messages + 1));
+        let answers = usize::try_from(self.messages).unwrap_or(usize::MAX);
+        ask(Some(netlink::NETFILTER), &self.bytes, answers)
+    }
+}
+
+/// The begin or end of a batch, with `struct nfgenmsg` for the subsystem.
+fn limit(kind: u16, sequence: u32) -> Vec<u8> {
+    let [high, low] = SUBSYSTEM.to_be_bytes();
+    message(kind, REQUEST, sequence, &[0, 0, high, low], &Attributes::default())
+}
+
+/// The numbers of attributes are those of `linux/netfilter/nf_tables.h`; their values are
+/// big-endian.
+fn named(name: &str) -> Attributes {
+    Attributes::default().with_text(1, name)
+}
+
+fn with_number(attributes: Attributes, kind: u16, number: u32) -> Attributes {
+    attributes.with(kind, &number.to_be_bytes())
+}
+
+/// `NFTA_SET_*`
+fn set(family: &Family, name: &str, id: u32, flags: u32) -> Attributes {
+    let mut set = named(TABLE).with_text(2, name);
+    for (kind, number) in [(3, flags), (4, family.shown_as), (5, family.length), (10, id)] {
+        set = with_number(set, kind, number);
+    }
+    set
+}
+
+/// `NFTA_CHAIN_*` and `NFTA_HOOK_*`
+fn chain(family: &Family) -> Attributes {
+    let hook = with_number(with_number(Attributes::default(), 1, family.hook), 2, 0);
+    let chain = named(TABLE).with_text(3, CHAIN).with_nested(4, &hook);
+    with_number(chain, 5, ACCEPT).with_text(7, "filter")
+}
+
+/// `NFTA_RULE_*`: drop what is sent from a managed address that has no lease.
+fn rule(family: &Family) -> Attributes {
+    let mut payload = Attributes::default();
+    let place = [(1, REGISTER), (2, NETWORK_HEADER), (3, family.offset), (4, family.length)];
+    for (kind, number) in place {
+        payload = with_number(payload, kind, number);
+    }
+    let in_set = |name| with_number(Attributes::default().with_text(1, name), 2, REGISTER);
+    let code = with_number(Attributes::default(), 1, DROP);
+    let verdict = Attributes::default().with_nested(2, &code);
+    let drop = with_number(Attributes::default(), 1, VERDICT_REGISTER).with_nested(2, &verdict);
+    let mut expressions = Attributes::default();
+    for (name, data) in [
+        ("payload", payload),
+        ("lookup", in_set(MANAGED)),
+        ("lookup", with_number(in_set(LEASED), 5, NOT_IN)),
+        ("immediate", drop),
+    ] {
+        let expression = Attributes::default().with_text(1, name).with_nested(2, &data);
+        expressions = expressions.with_nested(LIST_ELEMENT, &expression);
+    }
+    named(TABLE).with_text(2, CHAIN).with_nested(4, &expressions)
+}
+
+/// `NFTA_SET_ELEM_LIST_*`: these elements of a set, or all.
+fn elements(set: &str, elements: Option<&Attributes>) -> Attributes {
+    let list = named(TABLE).with_text(2, set);
+    match elements {
+        Some(elements) => list.with_nested(3, elements),
+        None => list,
+    }
+}
+
+/// `NFTA_SET_ELEM_*`: an address, and the time after which it is no longer in the set.
+fn element(address: IpAddr, timeout_millis: Option<u64>) -> Attributes {
+    let key = Attributes::default().with(1, &octets(address));
+    let element = Attributes::default().with_nested(1, &key);
+    match timeout_millis {
+        Some(millis) => element.with(4, &millis.to_be_bytes()),
+        None => element,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_has_its_tables() {
+        let numbers = |text: &str| -> Vec<u8> {
+            let address: IpAddr = text.parse().unwrap();
+            let all = FAMILIES.iter().filter(|family| family.has(address));
+            all.map(|family| family.number).collect()
+        };
+        assert_eq!(numbers("10.0.0.9"), [3, 2], "ARP and IPv4");
+        assert_eq!(numbers("fd00::9"), [10]);
+    }
+
+    #[test]
+    fn a_batch_has_its_limits_and_counts_its_messages() {
+        let mut batch = Batch::new();
+        for family in FAMILIES {
+            batch.add(family, NEW_TABLE, CREATE, &named(TABLE));
+        }
+        assert_eq!(batch.messages, 3);
+        batch.bytes.extend(limit(BATCH_END, 4));
+        let kinds: Vec<u16> =
+            super::super::messages(&batch.bytes).map(|message| message.kind).collect();
+        assert_eq!(kinds, [0x10, 0xa00, 0xa00, 0xa00, 0x11]);
+    }
+}

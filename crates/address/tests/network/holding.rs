@@ -1,0 +1,220 @@
+//! An address is held for as long as its lease, and no longer, whatever stops or ends.
+
+use crate::bed::{
+    ADDRESSES, Gateway, READY, accept, address_of, alone, connect, has, ip, listen, machines,
+    until_in, wait_for,
+};
+use rustix::process::Signal;
+use std::io::{ErrorKind, Read, Write};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use weir_address::Request;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn an_address_is_held_while_its_lease_is_renewed() {
+    alone("holding::renewed");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn renewed() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let (first, second) = (until_in(15 * SECOND), until_in(40 * SECOND));
+    for address in ADDRESSES {
+        assert!(!has("one", address));
+        gateway.hold(address, first);
+        assert!(has("one", address));
+    }
+    gateway.ask(Request::Renew { until: second }).unwrap();
+    wait_for("the end of the first lease", || weir_address::now() > first + 3 * SECOND);
+    for address in ADDRESSES {
+        let present = has("one", address);
+        // On a machine that stood still for all of the second lease nothing can be said.
+        assert!(present || weir_address::now() > second, "{address} ended with the first lease");
+    }
+    for address in ADDRESSES {
+        wait_for("the end of the second lease", || !has("one", address));
+        assert!(weir_address::now() >= second, "{address} ended before its lease");
+    }
+    for address in ADDRESSES {
+        gateway.tells_the_end_of(address);
+    }
+    let refused = gateway.ask(Request::Release { address: address_of(ADDRESSES[0]) });
+    assert_eq!(refused, Err("10.80.0.100 is not held".to_owned()));
+    // It can be held again.
+    gateway.hold(ADDRESSES[0], until_in(50 * SECOND));
+    assert!(has("one", ADDRESSES[0]));
+}
+
+#[test]
+fn a_stopped_machine_s_address_ends_and_nothing_is_sent_from_it() {
+    alone("holding::stopped");
+}
+
+/// The server is this process; that it writes although the lease has ended stands for the kernel,
+/// which goes on sending what a stopped server wrote before.
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn stopped() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let listener = listen("one");
+    let until = until_in(30 * SECOND);
+    let mut connections = Vec::new();
+    for address in ADDRESSES {
+        gateway.hold(address, until);
+        let client = connect(address);
+        connections.push((client, accept(&listener)));
+    }
+    gateway.signal(Signal::STOP);
+    for (client, served) in &mut connections {
+        let mut received = [0; 5];
+        served.write_all(b"early").unwrap();
+        client.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"early");
+    }
+    for address in ADDRESSES {
+        wait_for("the kernel to remove it", || !has("one", address));
+        assert!(weir_address::now() >= until, "{address} ended before its lease");
+    }
+    for (client, served) in &mut connections {
+        // An error is as good: the kernel has noticed.
+        drop(served.write_all(b"late"));
+        client.set_read_timeout(Some(2 * SECOND)).unwrap();
+        let received = client.read(&mut [0; 5]).map_err(|error| error.kind());
+        assert_eq!(received, Err(ErrorKind::WouldBlock), "{:?}", served.local_addr());
+    }
+    gateway.signal(Signal::CONT);
+    for address in ADDRESSES {
+        gateway.tells_the_end_of(address);
+    }
+    for (_, served) in &mut connections {
+        let error = served.read(&mut [0; 5]).unwrap_err().kind();
+        assert_ne!(error, ErrorKind::WouldBlock, "its connections end");
+    }
+}
+
+#[test]
+fn a_released_address_is_gone_with_its_connections() {
+    alone("holding::released");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn released() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let listener = listen("one");
+    let own = connect("10.80.0.1");
+    let mut own = (own, accept(&listener));
+    for address in ADDRESSES {
+        gateway.hold(address, until_in(50 * SECOND));
+        let _client = connect(address);
+        let mut served = accept(&listener);
+        gateway.ask(Request::Release { address: address_of(address) }).unwrap();
+        assert!(!has("one", address));
+        let error = served.read(&mut [0]).unwrap_err().kind();
+        assert_ne!(error, ErrorKind::WouldBlock, "its connections end");
+    }
+    own.0.write_all(b"x").unwrap();
+    own.1.read_exact(&mut [0]).unwrap();
+}
+
+#[test]
+fn addresses_are_gone_when_the_server_is_killed() {
+    alone("holding::server_killed");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn server_killed() {
+    machines();
+    let work = tempfile::tempdir().unwrap();
+    let ready = work.path().join("ready");
+    let leases_end = until_in(50 * SECOND);
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", "one"]).arg(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "server_process", "--nocapture"]);
+    let mut server = command.env(READY, &ready).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the server to hold its addresses", || ready.exists());
+    for address in ADDRESSES {
+        assert!(has("one", address));
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    for address in ADDRESSES {
+        wait_for("the helper to remove it", || !has("one", address));
+    }
+    assert!(weir_address::now() < leases_end, "not their leases ended them");
+}
+
+#[test]
+fn addresses_are_gone_when_the_link_is_closed() {
+    alone("holding::link_closed");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn link_closed() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let leases_end = until_in(50 * SECOND);
+    for address in ADDRESSES {
+        gateway.hold(address, leases_end);
+    }
+    gateway.link.stream().shutdown(std::net::Shutdown::Both).unwrap();
+    for address in ADDRESSES {
+        wait_for("the helper to remove it", || !has("one", address));
+    }
+    assert!(weir_address::now() < leases_end, "not their leases ended them");
+    // The guard goes with the helper: the machine may have the address as its own.
+    ip("-n one addr add 10.80.0.100/32 dev eth0");
+    let listener = listen("one");
+    let _client = connect("10.80.0.100");
+    accept(&listener);
+}
+
+/// A measurement, not a test: how long after the end of the lease the last byte is received from a
+/// stopped machine, and how long after it the kernel removes the address.
+#[test]
+#[ignore = "a measurement: see docs/decisions/0068-addresses-of-gateways.md"]
+fn lateness() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let listener = listen("one");
+    for turn in 0..20_u32 {
+        for address in ADDRESSES {
+            let until = until_in(2 * SECOND + turn * Duration::from_millis(97));
+            gateway.hold(address, until);
+            let mut client = connect(address);
+            let mut served = accept(&listener);
+            served.set_nodelay(true).unwrap();
+            gateway.signal(Signal::STOP);
+            client.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+            let receiver = std::thread::spawn(move || {
+                let mut last = weir_address::now();
+                while client.read(&mut [0; 64]).is_ok_and(|length| length > 0) {
+                    last = weir_address::now();
+                }
+                last
+            });
+            while weir_address::now() < until + Duration::from_millis(100) {
+                drop(served.write(b"x"));
+                sleep(Duration::from_micros(200));
+            }
+            while has("one", address) {
+                sleep(Duration::from_millis(2));
+            }
+            let removed = weir_address::now().since(until).as_millis();
+            let last = receiver.join().unwrap();
+            let byte = i128::from(last.0) - i128::from(until.0);
+            println!("{address}: last byte {} µs, removed {removed} ms", byte / 1000);
+            gateway.signal(Signal::CONT);
+            gateway.tells_the_end_of(address);
+        }
+    }
+}
