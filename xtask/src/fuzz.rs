@@ -13,7 +13,8 @@ use std::process::{Command, Stdio};
 use std::thread::ScopedJoinHandle;
 
 /// Each has a program `fuzz/targets/NAME.rs` and a committed corpus `fuzz/corpus/NAME/`.
-pub(crate) const TARGETS: [&str; 14] = [
+pub(crate) const TARGETS: [&str; 15] = [
+    "address",
     "record",
     "rpc",
     "mount",

@@ -8,8 +8,9 @@ mod smb;
 use std::fs;
 use std::io::Result;
 use std::path::Path;
+use weir_address::{Interface, Numbered, Place, Report, Request};
 use weir_core::acl::{Entry, Who};
-use weir_core::{Access, Acl, AclKind, Credentials};
+use weir_core::{Access, Acl, AclKind, Credentials, Mono};
 use weir_fuzz::{NFSACL, Server, append_call};
 use weir_nfs::PROGRAM_NFSACL;
 use weir_nfs::acl::wire::{AclMask, GetaclArgs, ListBytes, SetaclArgs};
@@ -24,6 +25,7 @@ use weir_nfs::v3::wire::*;
 use weir_nfs::xdr::{Encode, Writer};
 
 fn main() -> Result<()> {
+    address()?;
     records()?;
     calls()?;
     mounts()?;
@@ -44,6 +46,37 @@ fn encoded(value: &impl Encode) -> Vec<u8> {
     let mut out = Writer::default();
     value.encode(&mut out);
     out.into_vec()
+}
+
+/// Requests and reports of the link to the helper for addresses, after the size of a piece.
+fn address() -> Result<()> {
+    let interface = Interface::parse("eth0").expect("a name");
+    let address = [10, 0, 0, 9].into();
+    let place = Place::new(address, 32, interface).expect("a place");
+    let socket = |text: &str| text.parse().expect("an address with a port");
+    let clients = vec![socket("[fd00::1]:700"), socket("[fd00::2]:701")];
+    let requests = [
+        Request::Hold { place, until: Mono::from_secs(3) },
+        Request::Renew { until: Mono::from_secs(4) },
+        Request::Tickle { local: socket("[fd00::9]:2049"), clients },
+        Request::Release { address },
+    ];
+    let mut stream = vec![6];
+    for (number, message) in (1..).zip(requests) {
+        stream.extend(Numbered { number, message }.frame());
+    }
+    save("address", "requests", &stream)?;
+    let words = || "words".to_owned();
+    let mut stream = vec![6];
+    for report in [
+        Report::Done { number: 1 },
+        Report::Refused { number: 2, words: words() },
+        Report::Ended { address },
+        Report::Failed { address, words: words() },
+    ] {
+        stream.extend(report.frame());
+    }
+    save("address", "reports", &stream)
 }
 
 fn records() -> Result<()> {
