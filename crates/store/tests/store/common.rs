@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use weir_core::rng::step;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 pub(crate) use weir_core::testing::block_on;
-use weir_core::{Attr, Credentials, FsResult, Name, SetAttr, Shared, Store};
+use weir_core::{Attr, Credentials, FsResult, Name, SetAttr, Shared, Store, Timestamp};
 use weir_store::testing::Kernel;
 use weir_store::{
     Descriptors, Durability, Inode, LocalStore, Options, Pool, prepare_process, reset_identity,
@@ -20,6 +20,13 @@ use weir_store::{
 pub(crate) type Object = Arc<Inode>;
 
 pub(crate) const ROOT: Credentials = Credentials::ROOT;
+
+/// A time long ago that the store keeps.
+pub(crate) const OLD_TIME: Timestamp = Timestamp { secs: -5, nanos: 250_000_000 };
+/// Has a directory a link for each directory in it?
+pub(crate) const COUNTS_SUBDIRECTORIES: bool = true;
+/// Does the store know where a file has holes?
+pub(crate) const KNOWS_HOLES: bool = true;
 
 /// A small generator of repeatable random numbers.
 #[derive(Clone, Debug)]
@@ -161,6 +168,11 @@ impl Bed {
     /// The volume's root as the kernel sees it.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join("root")
+    }
+
+    /// Is there something of this name in the root, as the kernel sees it?
+    pub(crate) fn is_there(&self, name: &str) -> bool {
+        std::fs::exists(self.path().join(name)).unwrap()
     }
 
     pub(crate) fn create(

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod acl;
+mod acl_kernel;
 mod alone;
 mod births;
 mod calls;
@@ -16,8 +17,11 @@ mod folded;
 mod formats;
 mod idle;
 mod model;
+mod player;
+mod promises;
 mod semantics;
 mod sparse;
 mod this;
+mod this_failing;
 mod top;
 mod usage;

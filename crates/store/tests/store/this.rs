@@ -1,11 +1,10 @@
-//! Removing and renaming one object, whatever happens to its name meanwhile.
+//! Removing and renaming one object, whatever happens to its name meanwhile. The tests of CephFS
+//! (`tests/ceph`) run these too.
 
-use crate::common::{Bed, Faulty, Object, ROOT, block_on, everywhere};
-use rustix::io::Errno;
+use crate::common::{Bed, Object, ROOT, block_on, everywhere};
 use std::sync::Barrier;
 use weir_core::store::{MakeKind, Replace};
 use weir_core::{Credentials, FsError, FsResult, Name, SetAttr, Store};
-use weir_store::testing::{Fault, Kind, Rule, When};
 
 const OWNER: Credentials = Credentials::new(1001, 2001);
 const OTHER: Credentials = Credentials::new(1002, 2002);
@@ -18,7 +17,7 @@ fn remove(bed: &Bed, dir: &Object, at: &str, this: &Object, cred: &Credentials) 
     block_on(bed.store.remove_this(dir, name(at), this, cred)).map(drop)
 }
 
-fn rename(
+pub(crate) fn rename(
     bed: &Bed,
     this: &Object,
     from: (&Object, &str),
@@ -29,7 +28,7 @@ fn rename(
     block_on(bed.store.rename_this(this, from, to, replace, &ROOT)).map(drop)
 }
 
-fn leads(bed: &Bed, dir: &Object, at: &str) -> FsResult<u64> {
+pub(crate) fn leads(bed: &Bed, dir: &Object, at: &str) -> FsResult<u64> {
     bed.lookup(dir, at.as_bytes()).map(|object| bed.attr(&object).fileid)
 }
 
@@ -184,36 +183,4 @@ fn while_names_change_hands_nobody_loses_another_object() {
             }
         }
     });
-}
-
-#[test]
-fn a_file_system_that_cannot_refuse_to_replace_is_asked_without() {
-    let faulty = Faulty::new();
-    faulty.run(|bed| {
-        bed.create(&bed.root(), b"f", 0o600, &ROOT).unwrap();
-        bed.create(&bed.root(), b"g", 0o600, &ROOT).unwrap();
-    });
-    let go = |to: &'static str| {
-        faulty.run(move |bed| {
-            let (root, file) = (bed.root(), bed.lookup(&bed.root(), b"f").unwrap());
-            let done = rename(bed, &file, (&root, "f"), (&root, to), Replace::No);
-            let id = bed.attr(&file).fileid;
-            (done, leads(bed, &root, "f").is_ok(), leads(bed, &root, to) == Ok(id))
-        })
-    };
-    let fail = |errno, when| {
-        let rule = Rule::new(&[Kind::Rename], &faulty.directory, Fault::Fail(errno));
-        faulty.kernel.add(rule.when(when))
-    };
-    let never = fail(Errno::INVAL, When::Always);
-    assert_eq!(go("h"), (Err(FsError::Invalid), true, false));
-    assert_eq!(faulty.kernel.hits(never), 2, "with and without");
-    faulty.kernel.lift(never);
-    // Made by somebody else meanwhile.
-    let there = fail(Errno::EXIST, When::First(1));
-    assert_eq!(go("h"), (Err(FsError::Exists), true, false));
-    faulty.kernel.lift(there);
-    let once = fail(Errno::INVAL, When::First(1));
-    assert_eq!(go("h"), (Ok(()), false, true));
-    assert_eq!(faulty.kernel.hits(once), 1);
 }
