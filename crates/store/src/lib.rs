@@ -1,6 +1,9 @@
 //! The local passthrough store: a volume as a directory tree on a local file system (ext4, XFS,
 //! btrfs), behind [`weir_core::Store`].
 //!
+//! With the feature `ceph` also a volume on CephFS (`src/ceph`), by a library that is loaded at run
+//! time.
+//!
 //! The only crate that touches the disk and the only one with `unsafe`: so two calls for the server
 //! are here too, for datagrams and for the groups of users. What is *not* here: protocol types,
 //! export rules, performance contracts. Who may read, write and look up was decided by the caller;
@@ -9,6 +12,8 @@
 //! A process that serves volumes calls [`prepare_process`] once, before it starts threads.
 
 mod acl_format;
+#[cfg(feature = "ceph")]
+mod ceph;
 mod control;
 mod creds;
 #[expect(unsafe_code, reason = "the control messages of sockets, which rustix lacks")]
@@ -30,6 +35,11 @@ mod user_groups;
 mod volume_store;
 mod writeback;
 
+#[cfg(feature = "ceph")]
+pub use ceph::{
+    Ceph, CephError, CephMonitors, CephObject, CephOpenError, CephOptions, CephSession, CephStore,
+    LibraryError, MOUNTS_MAX,
+};
 pub use control::{Counted, Counting, StoreControl, Usage};
 pub use creds::{reset_identity, switches_identity};
 pub use datagram::{Datagram, receive_datagram, report_destinations, send_datagram};

@@ -1,12 +1,16 @@
 //! [`VolumeStore`]: the store of a volume, whichever kind it is of.
 //!
-//! The kinds are a closed set with static dispatch. With one kind the enums have the layout of what
-//! they contain, and a match on them is no instruction.
+//! The kinds are a closed set with static dispatch. With one kind, as without the feature `ceph`,
+//! the enums have the layout of what they contain, and a match on them is no instruction.
 
+#[cfg(feature = "ceph")]
+use crate::ceph::{Ceph, CephObject, CephOpenError, CephStore};
 use crate::control::{StoreControl, Usage};
 use crate::local::{Inode, LocalStore, OpenError, Options};
 use crate::sync::Arc;
 use std::path::Path;
+#[cfg(feature = "ceph")]
+use weir_core::FsError;
 use weir_core::attr::Change;
 use weir_core::store::{
     Allocated, CreateHow, DirPage, Folded, FsStat, Made, MakeKind, ReadDone, Replace, Want,
@@ -22,6 +26,9 @@ use weir_core::{
 pub enum VolumeStore {
     /// A directory tree on a local file system.
     Local(LocalStore),
+    /// A directory tree on CephFS.
+    #[cfg(feature = "ceph")]
+    Ceph(CephStore),
 }
 
 /// An object of a [`VolumeStore`], held open.
@@ -29,6 +36,45 @@ pub enum VolumeStore {
 pub enum VolumeObject {
     /// An object of a local file system.
     Local(Arc<Inode>),
+    /// An object on CephFS.
+    #[cfg(feature = "ceph")]
+    Ceph(Arc<CephObject>),
+}
+
+/// Hands an operation on to the store of its kind, whose future is the answer.
+#[cfg(not(feature = "ceph"))]
+macro_rules! hand_on {
+    ($this:ident, ($($object:ident),+), $store:ident => $call:expr) => {
+        match ($this, $($object),+) {
+            (Self::Local($store), $(VolumeObject::Local($object)),+) => $call,
+        }
+    };
+}
+
+/// Hands an operation on to the store of its kind. An object of a store of another kind is one of
+/// another volume.
+#[cfg(feature = "ceph")]
+macro_rules! hand_on {
+    ($this:ident, ($($object:ident),+), $store:ident => $call:expr) => {
+        async move {
+            match ($this, $($object),+) {
+                (Self::Local($store), $(VolumeObject::Local($object)),+) => $call.await,
+                (Self::Ceph($store), $(VolumeObject::Ceph($object)),+) => $call.await,
+                _ => Err(FsError::CrossVolume),
+            }
+        }
+    };
+}
+
+/// Does something with the store, of whichever kind it is.
+macro_rules! with_store {
+    ($this:ident, $store:ident => $call:expr) => {
+        match $this {
+            Self::Local($store) => $call,
+            #[cfg(feature = "ceph")]
+            Self::Ceph($store) => $call,
+        }
+    };
 }
 
 impl VolumeStore {
@@ -39,27 +85,40 @@ impl VolumeStore {
     pub fn open_local(directory: &Path, options: &Options) -> Result<Self, OpenError> {
         LocalStore::open(directory, options).map(Self::Local)
     }
+
+    /// Opens the volume in the directory `path` of a CephFS, and makes it if there is none.
+    ///
+    /// # Errors
+    /// As [`CephStore::open`].
+    #[cfg(feature = "ceph")]
+    pub fn open_ceph(ceph: &Ceph, path: &str, options: &Options) -> Result<Self, CephOpenError> {
+        CephStore::open(ceph, path, options).map(Self::Ceph)
+    }
 }
 
-fn made(made: Made<Arc<Inode>>) -> Made<VolumeObject> {
+fn made<O>(made: Made<O>, of: impl FnOnce(O) -> VolumeObject) -> Made<VolumeObject> {
     let Made { object, attr, dir } = made;
-    Made { object: VolumeObject::Local(object), attr, dir }
+    Made { object: of(object), attr, dir }
 }
 
+#[cfg_attr(
+    feature = "ceph",
+    expect(clippy::manual_async_fn, reason = "with one kind of store they are no async functions")
+)]
 impl Store for VolumeStore {
     type Object = VolumeObject;
 
     #[inline]
     fn lost_writes(&self) -> u64 {
-        match self {
-            Self::Local(store) => store.lost_writes(),
-        }
+        with_store!(self, store => store.lost_writes())
     }
 
     #[inline]
     fn root(&self) -> VolumeObject {
         match self {
             Self::Local(store) => VolumeObject::Local(store.root()),
+            #[cfg(feature = "ceph")]
+            Self::Ceph(store) => VolumeObject::Ceph(store.root()),
         }
     }
 
@@ -67,6 +126,10 @@ impl Store for VolumeStore {
     fn key(&self, object: &VolumeObject) -> ObjectKey {
         match (self, object) {
             (Self::Local(store), VolumeObject::Local(object)) => store.key(object),
+            #[cfg(feature = "ceph")]
+            (_, VolumeObject::Ceph(object)) => object.key(),
+            #[cfg(feature = "ceph")]
+            (Self::Ceph(_), VolumeObject::Local(object)) => object.key(),
         }
     }
 
@@ -74,14 +137,14 @@ impl Store for VolumeStore {
     async fn resolve(&self, key: &ObjectKey) -> FsResult<VolumeObject> {
         match self {
             Self::Local(store) => store.resolve(key).await.map(VolumeObject::Local),
+            #[cfg(feature = "ceph")]
+            Self::Ceph(store) => store.resolve(key).await.map(VolumeObject::Ceph),
         }
     }
 
     #[inline]
     fn attr(&self, object: &VolumeObject) -> impl Future<Output = FsResult<Attr>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => store.attr(object),
-        }
+        hand_on!(self, (object), store => store.attr(object))
     }
 
     #[inline]
@@ -91,14 +154,19 @@ impl Store for VolumeStore {
                 let (object, attr) = store.lookup(dir, name).await?;
                 Ok((VolumeObject::Local(object), attr))
             }
+            #[cfg(feature = "ceph")]
+            (Self::Ceph(store), VolumeObject::Ceph(dir)) => {
+                let (object, attr) = store.lookup(dir, name).await?;
+                Ok((VolumeObject::Ceph(object), attr))
+            }
+            #[cfg(feature = "ceph")]
+            _ => Err(FsError::CrossVolume),
         }
     }
 
     #[inline]
     fn details(&self, object: &VolumeObject) -> impl Future<Output = FsResult<(Attr, Details)>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => store.details(object),
-        }
+        hand_on!(self, (object), store => store.details(object))
     }
 
     fn set_details(
@@ -107,11 +175,7 @@ impl Store for VolumeStore {
         set: &SetDetails,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Attr, Details)>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => {
-                store.set_details(object, set, cred)
-            }
-        }
+        hand_on!(self, (object), store => store.set_details(object, set, cred))
     }
 
     #[inline]
@@ -125,14 +189,19 @@ impl Store for VolumeStore {
                 let Folded { name, object, attr } = store.lookup_folded(dir, name).await?;
                 Ok(Folded { name, object: VolumeObject::Local(object), attr })
             }
+            #[cfg(feature = "ceph")]
+            (Self::Ceph(store), VolumeObject::Ceph(dir)) => {
+                let Folded { name, object, attr } = store.lookup_folded(dir, name).await?;
+                Ok(Folded { name, object: VolumeObject::Ceph(object), attr })
+            }
+            #[cfg(feature = "ceph")]
+            _ => Err(FsError::CrossVolume),
         }
     }
 
     #[inline]
     fn read_link(&self, object: &VolumeObject) -> impl Future<Output = FsResult<Vec<u8>>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => store.read_link(object),
-        }
+        hand_on!(self, (object), store => store.read_link(object))
     }
 
     #[inline]
@@ -143,11 +212,7 @@ impl Store for VolumeStore {
         count: u32,
         out: Vec<u8>,
     ) -> impl Future<Output = FsResult<ReadDone>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => {
-                store.read(object, offset, count, out)
-            }
-        }
+        hand_on!(self, (object), store => store.read(object, offset, count, out))
     }
 
     #[inline]
@@ -158,17 +223,11 @@ impl Store for VolumeStore {
         data: Shared,
         how: impl Into<WriteHow>,
     ) -> impl Future<Output = FsResult<WriteDone>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => {
-                store.write(object, offset, data, how.into())
-            }
-        }
+        hand_on!(self, (object), store => store.write(object, offset, data, how.into()))
     }
 
     fn set_size(&self, object: &VolumeObject, size: u64) -> impl Future<Output = FsResult<Change>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => store.set_size(object, size),
-        }
+        hand_on!(self, (object), store => store.set_size(object, size))
     }
 
     fn zero_range(
@@ -177,9 +236,7 @@ impl Store for VolumeStore {
         from: u64,
         to: u64,
     ) -> impl Future<Output = FsResult<Change>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => store.zero_range(object, from, to),
-        }
+        hand_on!(self, (object), store => store.zero_range(object, from, to))
     }
 
     fn allocated_ranges(
@@ -189,24 +246,16 @@ impl Store for VolumeStore {
         to: u64,
         ranges_max: usize,
     ) -> impl Future<Output = FsResult<Allocated>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => {
-                store.allocated_ranges(object, from, to, ranges_max)
-            }
-        }
+        hand_on!(self, (object), store => store.allocated_ranges(object, from, to, ranges_max))
     }
 
     #[inline]
     fn commit(&self, object: &VolumeObject) -> impl Future<Output = FsResult<Change>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => store.commit(object),
-        }
+        hand_on!(self, (object), store => store.commit(object))
     }
 
     fn stabilize(&self, object: &VolumeObject) -> impl Future<Output = FsResult<()>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => store.stabilize(object),
-        }
+        hand_on!(self, (object), store => store.stabilize(object))
     }
 
     fn set_attr(
@@ -216,11 +265,7 @@ impl Store for VolumeStore {
         guard: Option<Timestamp>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => {
-                store.set_attr(object, set, guard, cred)
-            }
-        }
+        hand_on!(self, (object), store => store.set_attr(object, set, guard, cred))
     }
 
     #[inline]
@@ -229,9 +274,7 @@ impl Store for VolumeStore {
         object: &VolumeObject,
         kind: AclKind,
     ) -> impl Future<Output = FsResult<(Attr, Option<Acl>)>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => store.acl(object, kind),
-        }
+        hand_on!(self, (object), store => store.acl(object, kind))
     }
 
     fn set_acl(
@@ -241,11 +284,7 @@ impl Store for VolumeStore {
         acl: Option<&Acl>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Attr>> {
-        match (self, object) {
-            (Self::Local(store), VolumeObject::Local(object)) => {
-                store.set_acl(object, kind, acl, cred)
-            }
-        }
+        hand_on!(self, (object), store => store.set_acl(object, kind, acl, cred))
     }
 
     async fn create(
@@ -257,8 +296,14 @@ impl Store for VolumeStore {
     ) -> FsResult<Made<VolumeObject>> {
         match (self, dir) {
             (Self::Local(store), VolumeObject::Local(dir)) => {
-                store.create(dir, name, how, cred).await.map(made)
+                store.create(dir, name, how, cred).await.map(|new| made(new, VolumeObject::Local))
             }
+            #[cfg(feature = "ceph")]
+            (Self::Ceph(store), VolumeObject::Ceph(dir)) => {
+                store.create(dir, name, how, cred).await.map(|new| made(new, VolumeObject::Ceph))
+            }
+            #[cfg(feature = "ceph")]
+            _ => Err(FsError::CrossVolume),
         }
     }
 
@@ -271,9 +316,17 @@ impl Store for VolumeStore {
         cred: &Credentials,
     ) -> FsResult<Made<VolumeObject>> {
         match (self, dir) {
-            (Self::Local(store), VolumeObject::Local(dir)) => {
-                store.make(dir, name, kind, set, cred).await.map(made)
-            }
+            (Self::Local(store), VolumeObject::Local(dir)) => store
+                .make(dir, name, kind, set, cred)
+                .await
+                .map(|new| made(new, VolumeObject::Local)),
+            #[cfg(feature = "ceph")]
+            (Self::Ceph(store), VolumeObject::Ceph(dir)) => store
+                .make(dir, name, kind, set, cred)
+                .await
+                .map(|new| made(new, VolumeObject::Ceph)),
+            #[cfg(feature = "ceph")]
+            _ => Err(FsError::CrossVolume),
         }
     }
 
@@ -283,9 +336,7 @@ impl Store for VolumeStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        match (self, dir) {
-            (Self::Local(store), VolumeObject::Local(dir)) => store.remove(dir, name, cred),
-        }
+        hand_on!(self, (dir), store => store.remove(dir, name, cred))
     }
 
     fn remove_dir(
@@ -294,9 +345,7 @@ impl Store for VolumeStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        match (self, dir) {
-            (Self::Local(store), VolumeObject::Local(dir)) => store.remove_dir(dir, name, cred),
-        }
+        hand_on!(self, (dir), store => store.remove_dir(dir, name, cred))
     }
 
     fn rename(
@@ -307,11 +356,7 @@ impl Store for VolumeStore {
         to: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Change, Change)>> {
-        match (self, from_dir, to_dir) {
-            (Self::Local(store), VolumeObject::Local(from_dir), VolumeObject::Local(to_dir)) => {
-                store.rename(from_dir, from, to_dir, to, cred)
-            }
-        }
+        hand_on!(self, (from_dir, to_dir), store => store.rename(from_dir, from, to_dir, to, cred))
     }
 
     fn remove_this(
@@ -321,11 +366,7 @@ impl Store for VolumeStore {
         object: &VolumeObject,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
-        match (self, dir, object) {
-            (Self::Local(store), VolumeObject::Local(dir), VolumeObject::Local(object)) => {
-                store.remove_this(dir, name, object, cred)
-            }
-        }
+        hand_on!(self, (dir, object), store => store.remove_this(dir, name, object, cred))
     }
 
     async fn rename_this(
@@ -336,12 +377,22 @@ impl Store for VolumeStore {
         replace: Replace,
         cred: &Credentials,
     ) -> FsResult<(Change, Change)> {
-        let (VolumeObject::Local(object), VolumeObject::Local(from_dir)) = (object, from_dir);
-        let VolumeObject::Local(to_dir) = to_dir;
-        match self {
-            Self::Local(store) => {
-                store.rename_this(object, (from_dir, from), (to_dir, to), replace, cred).await
-            }
+        match (self, object, from_dir, to_dir) {
+            (
+                Self::Local(store),
+                VolumeObject::Local(object),
+                VolumeObject::Local(from_dir),
+                VolumeObject::Local(to_dir),
+            ) => store.rename_this(object, (from_dir, from), (to_dir, to), replace, cred).await,
+            #[cfg(feature = "ceph")]
+            (
+                Self::Ceph(store),
+                VolumeObject::Ceph(object),
+                VolumeObject::Ceph(from_dir),
+                VolumeObject::Ceph(to_dir),
+            ) => store.rename_this(object, (from_dir, from), (to_dir, to), replace, cred).await,
+            #[cfg(feature = "ceph")]
+            _ => Err(FsError::CrossVolume),
         }
     }
 
@@ -352,11 +403,7 @@ impl Store for VolumeStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<(Attr, Change)>> {
-        match (self, object, dir) {
-            (Self::Local(store), VolumeObject::Local(object), VolumeObject::Local(dir)) => {
-                store.link(object, dir, name, cred)
-            }
-        }
+        hand_on!(self, (object, dir), store => store.link(object, dir, name, cred))
     }
 
     fn read_dir(
@@ -367,105 +414,125 @@ impl Store for VolumeStore {
         name_bytes_max: usize,
         want: Want,
     ) -> impl Future<Output = FsResult<DirPage>> {
-        match (self, dir) {
-            (Self::Local(store), VolumeObject::Local(dir)) => {
-                store.read_dir(dir, cookie, entries_max, name_bytes_max, want)
-            }
-        }
+        hand_on!(self, (dir), store => {
+            store.read_dir(dir, cookie, entries_max, name_bytes_max, want)
+        })
     }
 
+    #[cfg(not(feature = "ceph"))]
     fn fs_stat(&self) -> impl Future<Output = FsResult<FsStat>> {
         match self {
             Self::Local(store) => store.fs_stat(),
+        }
+    }
+
+    #[cfg(feature = "ceph")]
+    async fn fs_stat(&self) -> FsResult<FsStat> {
+        match self {
+            Self::Local(store) => store.fs_stat().await,
+            Self::Ceph(store) => store.fs_stat().await,
         }
     }
 }
 
 impl StoreControl for VolumeStore {
     fn handles_persist(&self) -> bool {
-        match self {
-            Self::Local(store) => store.handles_persist(),
-        }
+        with_store!(self, store => store.handles_persist())
     }
 
     fn set_quota_bytes(&self, bytes: u64) {
-        match self {
-            Self::Local(store) => store.set_quota_bytes(bytes),
-        }
+        with_store!(self, store => store.set_quota_bytes(bytes));
     }
 
     fn set_metadata_cache(&self, on: bool) {
-        match self {
-            Self::Local(store) => store.set_metadata_cache(on),
-        }
+        with_store!(self, store => store.set_metadata_cache(on));
     }
 
     fn usage(&self) -> Usage {
-        match self {
-            Self::Local(store) => store.usage(),
-        }
+        with_store!(self, store => store.usage())
     }
 
     fn rescan(&self) -> bool {
-        match self {
-            Self::Local(store) => store.rescan(),
-        }
+        with_store!(self, store => store.rescan())
     }
 
     fn root_attr(&self) -> FsResult<Attr> {
-        match self {
-            Self::Local(store) => store.root_attr(),
-        }
+        with_store!(self, store => store.root_attr())
     }
 
     fn release_idle(&self) {
-        match self {
-            Self::Local(store) => store.release_idle(),
-        }
+        with_store!(self, store => store.release_idle());
     }
 
     fn objects_open(&self) -> usize {
-        match self {
-            Self::Local(store) => store.objects_open(),
-        }
+        with_store!(self, store => store.objects_open())
     }
 
     fn for_call(&self, call: CallId) -> Self {
         match self {
             Self::Local(store) => Self::Local(store.for_call(call)),
+            #[cfg(feature = "ceph")]
+            Self::Ceph(store) => Self::Ceph(store.for_call(call)),
         }
     }
 
     fn unsynced(&self) -> Self {
         match self {
             Self::Local(store) => Self::Local(store.unsynced()),
+            #[cfg(feature = "ceph")]
+            Self::Ceph(store) => Self::Ceph(store.unsynced()),
         }
     }
 
     fn remembered(&self) -> Vec<Remembered> {
-        match self {
-            Self::Local(store) => store.remembered(),
-        }
+        with_store!(self, store => store.remembered())
     }
 
     fn forget_calls(&self, calls: &[CallId]) {
-        match self {
-            Self::Local(store) => store.forget_calls(calls),
-        }
+        with_store!(self, store => store.forget_calls(calls));
     }
 
     fn close_all(stores: &[&Self]) -> Vec<FsResult<()>> {
+        #[cfg(feature = "ceph")]
+        return by_kind(stores, LocalStore::close_all, CephStore::close_all);
+        #[cfg(not(feature = "ceph"))]
         LocalStore::close_all(&locals(stores))
     }
 
     fn sync_all(stores: &[&Self]) -> Vec<FsResult<()>> {
+        #[cfg(feature = "ceph")]
+        return by_kind(stores, LocalStore::sync_all, CephStore::sync_all);
+        #[cfg(not(feature = "ceph"))]
         LocalStore::sync_all(&locals(stores))
     }
 }
 
+#[cfg(not(feature = "ceph"))]
 fn locals<'a>(stores: &[&'a VolumeStore]) -> Vec<&'a LocalStore> {
     let local = |store: &&'a VolumeStore| match store {
         VolumeStore::Local(store) => store,
     };
     stores.iter().map(local).collect()
+}
+
+/// Ends or syncs the stores of each kind together, and gives the results in the order of all.
+#[cfg(feature = "ceph")]
+fn by_kind(
+    stores: &[&VolumeStore],
+    local: impl Fn(&[&LocalStore]) -> Vec<FsResult<()>>,
+    ceph: impl Fn(&[&CephStore]) -> Vec<FsResult<()>>,
+) -> Vec<FsResult<()>> {
+    let (mut locals, mut cephs) = (Vec::new(), Vec::new());
+    for store in stores {
+        match store {
+            VolumeStore::Local(store) => locals.push(store),
+            VolumeStore::Ceph(store) => cephs.push(store),
+        }
+    }
+    let (mut locals, mut cephs) = (local(&locals).into_iter(), ceph(&cephs).into_iter());
+    let result = |store: &&VolumeStore| match store {
+        VolumeStore::Local(_) => locals.next(),
+        VolumeStore::Ceph(_) => cephs.next(),
+    };
+    stores.iter().map(result).map(|result| result.unwrap_or(Err(FsError::Io))).collect()
 }
