@@ -1,0 +1,18 @@
+//! The store on CephFS: the promises of every store, random operations against the model, and what
+//! only CephFS has. They need a cluster, whose configuration file `WEIR_CEPH_CONF` names; without
+//! one they say so and do nothing. `tests/cluster/ceph.py run DIRECTORY -- cargo test …` starts one.
+#![cfg(test)]
+
+#[path = "../store/acl.rs"]
+mod acl;
+mod common;
+mod details;
+mod gateways;
+mod model;
+#[path = "../store/player.rs"]
+mod player;
+#[path = "../store/promises.rs"]
+mod promises;
+#[path = "../store/this.rs"]
+mod this;
+mod usage;

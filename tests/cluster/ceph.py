@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""A small Ceph cluster on this machine, for tests: a monitor, a manager, three OSDs on sparse files
+and a metadata server with one CephFS, all on loopback and all below one directory.
+
+    ceph.py up DIRECTORY                 start it; DIRECTORY must be missing or empty
+    ceph.py down DIRECTORY               stop it; the files stay
+    ceph.py run DIRECTORY -- COMMAND...  start it, run COMMAND with WEIR_CEPH_CONF set, stop it and
+                                         remove DIRECTORY; the exit code is that of COMMAND
+
+Needs root and, of Debian 12, ceph-mon, ceph-mgr, ceph-osd, ceph-mds, ceph-common and librados2.
+Clients read DIRECTORY/ceph.conf. The pid of each daemon is in DIRECTORY/run/NAME.pid, so that a test
+can end one of them. Environment: OSDS (3), SIZE (2) copies of the data, MDS (1) metadata servers,
+of which all but one stand by.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+
+ADDRESS = "127.0.0.1"
+WAIT_SECONDS = 120
+PROGRAMS = ["ceph-mon", "ceph-mgr", "ceph-osd", "ceph-mds", "ceph-authtool", "monmaptool"]
+
+# Small, quick to start and to settle; nothing here is for data that matters.
+CONFIGURATION = """\
+[global]
+fsid = {fsid}
+mon_host = [v2:{address}:{port}/0]
+public_addr = {address}
+cluster_addr = {address}
+auth_cluster_required = cephx
+auth_service_required = cephx
+auth_client_required = cephx
+keyring = {directory}/keyring
+run_dir = {directory}/run
+admin_socket = {directory}/run/$name.$pid.asok
+log_file = {directory}/log/$name.log
+crash_dir = {directory}/log
+ms_bind_msgr1 = false
+ms_bind_ipv6 = false
+osd_crush_chooseleaf_type = 0
+osd_pool_default_size = {size}
+osd_pool_default_min_size = 1
+osd_pool_default_pg_autoscale_mode = off
+{classes}
+[client]
+log_file =
+admin_socket =
+
+[mon]
+mon_data = {directory}/mon
+mon_cluster_log_file = {directory}/log/cluster.log
+mon_data_avail_crit = 1
+mon_data_avail_warn = 2
+mon_max_pg_per_osd = 1000
+mon_osd_adjust_heartbeat_grace = false
+mon_osd_down_out_interval = 600
+mon_osd_min_down_reporters = 1
+mon_tick_interval = 1
+paxos_min_wait = 0.02
+paxos_propose_interval = 0.05
+
+[mgr]
+mgr_data = {directory}/mgr
+mgr_initial_modules =
+
+[mds]
+mds_data = {directory}/mds.$id
+mds_beacon_grace = 6
+mds_beacon_interval = 1
+mds_cache_memory_limit = 128Mi
+
+[osd]
+osd_data = {directory}/osd.$id
+osd_objectstore = bluestore
+osd_heartbeat_grace = 5
+osd_heartbeat_interval = 1
+osd_memory_target = 939524096
+bluestore_block_size = 8Gi
+bluestore_cache_autotune = false
+bluestore_cache_size = 64Mi
+bluestore_fsck_quick_fix_on_mount = false
+"""
+
+
+def end(message):
+    sys.exit(f"ceph.py: {message}")
+
+
+class Monitors:
+    """Commands to the monitors through librados; the program `ceph` takes half a second for each."""
+
+    def __init__(self, conf):
+        self.rados = ctypes.CDLL("librados.so.2")
+        self.cluster = ctypes.c_void_p()
+        self.check("rados_create", ctypes.byref(self.cluster), b"admin")
+        self.check("rados_conf_read_file", self.cluster, conf.encode())
+        self.check("rados_conf_set", self.cluster, b"client_mount_timeout", b"60")
+        self.check("rados_connect", self.cluster)
+
+    def check(self, name, *arguments):
+        code = getattr(self.rados, name)(*arguments)
+        if code < 0:
+            end(f"{name}: {os.strerror(-code)}")
+
+    def command(self, prefix, **arguments):
+        text = json.dumps({"prefix": prefix, "format": "json", **arguments}).encode()
+        commands = (ctypes.c_char_p * 1)(text)
+        out, words = ctypes.c_void_p(), ctypes.c_void_p()
+        out_bytes, words_bytes = ctypes.c_size_t(), ctypes.c_size_t()
+        code = self.rados.rados_mon_command(
+            self.cluster, commands, ctypes.c_size_t(1), None, ctypes.c_size_t(0),
+            ctypes.byref(out), ctypes.byref(out_bytes),
+            ctypes.byref(words), ctypes.byref(words_bytes))
+        answer = ctypes.string_at(out, out_bytes.value) if out else b""
+        said = ctypes.string_at(words, words_bytes.value) if words else b""
+        for buffer in (out, words):
+            if buffer:
+                self.rados.rados_buffer_free(buffer)
+        if code < 0:
+            end(f"{prefix}: {os.strerror(-code)} {said.decode(errors='replace')}")
+        return json.loads(answer) if answer.strip() else None
+
+    def wait(self, what, ready):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not ready():
+            if time.monotonic() > deadline:
+                end(f"{what}: not within {WAIT_SECONDS} s")
+            time.sleep(0.05)
+
+    def close(self):
+        self.rados.rados_shutdown(self.cluster)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        return probe.getsockname()[1]
+
+
+def find(name, below="/usr/lib"):
+    for directory, _, files in os.walk(below):
+        if name in files:
+            return directory
+    return None
+
+
+def keyring(directory, osds, mds):
+    """One keyring with all keys: the monitor's own, which it also takes over, and those of clients."""
+    path = f"{directory}/keyring"
+    everything = ["mon", "allow *", "osd", "allow *", "mds", "allow *", "mgr", "allow *"]
+    names = [("mon.", ["mon", "allow *"]), ("client.admin", everything), ("mgr.x", everything)]
+    names += [(f"osd.{i}", ["mon", "profile osd", "osd", "allow *", "mgr", "profile osd"])
+              for i in range(osds)]
+    names += [(f"mds.{i}", ["mon", "profile mds", "osd", "allow *", "mds", "allow *",
+                            "mgr", "profile mds"]) for i in mds]
+    subprocess.run(["ceph-authtool", "--create-keyring", path], check=True, stdout=subprocess.DEVNULL)
+    for name, caps in names:
+        pairs = [part for kind, rights in zip(caps[::2], caps[1::2])
+                 for part in ("--cap", kind, rights)]
+        subprocess.run(["ceph-authtool", path, "--gen-key", "-n", name, *pairs], check=True,
+                       stdout=subprocess.DEVNULL)
+
+
+def start(directory, name, *command):
+    """Starts a daemon in a session of its own, so that a signal to the test does not end it."""
+    with open(f"{directory}/log/{name}.out", "ab") as out:
+        daemon = subprocess.Popen(
+            [*command, "-c", f"{directory}/ceph.conf", "-f"], stdin=subprocess.DEVNULL, stdout=out,
+            stderr=out, start_new_session=True)
+    with open(f"{directory}/run/{name}.pid", "w", encoding="utf-8") as file:
+        file.write(f"{daemon.pid}\n")
+
+
+def up(directory):
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        end(f"{', '.join(missing)}: not installed")
+    if os.path.isdir(directory) and os.listdir(directory):
+        end(f"{directory} is not empty")
+    osds, size = int(os.environ.get("OSDS", "3")), int(os.environ.get("SIZE", "2"))
+    mds = [chr(ord("a") + i) for i in range(int(os.environ.get("MDS", "1")))]
+    for part in ["run", "log", "mon", "mgr", *[f"osd.{i}" for i in range(osds)],
+                 *[f"mds.{i}" for i in mds]]:
+        os.makedirs(f"{directory}/{part}")
+    fsid, port = str(uuid.uuid4()), free_port()
+    classes, plugins = find("libcls_cephfs.so"), find("libceph_snappy.so")
+    lines = f"osd_class_dir = {classes}\n" if classes else ""
+    lines += f"plugin_dir = {os.path.dirname(plugins)}\n" if plugins else ""
+    conf = f"{directory}/ceph.conf"
+    with open(conf, "w", encoding="utf-8") as file:
+        file.write(CONFIGURATION.format(
+            fsid=fsid, address=ADDRESS, port=port, directory=directory, size=size, classes=lines))
+    keyring(directory, osds, mds)
+    quiet = {"check": True, "stdout": subprocess.DEVNULL}
+    monmap = f"{directory}/monmap"
+    subprocess.run(["monmaptool", "--create", "--fsid", fsid, "--addv", "a",
+                    f"[v2:{ADDRESS}:{port}/0]", monmap], **quiet)
+    ids = [str(uuid.uuid4()) for _ in range(osds)]
+    making = [subprocess.Popen(
+        ["ceph-osd", "-c", conf, "-i", str(i), "--mkfs", "--osd-uuid", ids[i], "--no-mon-config"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(osds)]
+    subprocess.run(["ceph-mon", "-c", conf, "-i", "a", "--mkfs", "--monmap", monmap,
+                    "--keyring", f"{directory}/keyring"], **quiet)
+    start(directory, "mon.a", "ceph-mon", "-i", "a", "--public-addr", f"{ADDRESS}:{port}")
+    for number, maker in enumerate(making):
+        if maker.wait() != 0:
+            end(f"osd.{number} could not be made: see {directory}/log")
+    settle(directory, conf, ids, mds)
+
+
+def settle(directory, conf, ids, mds):
+    """Starts everything but the monitor, makes the file system and waits until it can be used."""
+    monitors = Monitors(conf)
+    for number, osd in enumerate(ids):
+        monitors.command("osd new", uuid=osd, id=number)
+    for number in range(len(ids)):
+        start(directory, f"osd.{number}", "ceph-osd", "-i", str(number))
+    start(directory, "mgr.x", "ceph-mgr", "-i", "x")
+    for name in mds:
+        start(directory, f"mds.{name}", "ceph-mds", "-i", name)
+    monitors.wait("the OSDs", lambda: monitors.command("osd stat")["num_up_osds"] == len(ids))
+    for pool, groups in [("metadata", 8), ("data", 16)]:
+        monitors.command("osd pool create", pool=pool, pg_num=groups)
+    monitors.command("fs new", fs_name="weir", metadata="metadata", data="data")
+
+    def active():
+        dump = monitors.command("fs dump")
+        servers = [info for fs in dump["filesystems"] for info in fs["mdsmap"]["info"].values()]
+        return any(server["state"] == "up:active" for server in servers)
+
+    monitors.wait("the metadata server", active)
+    monitors.close()
+    print(f"WEIR_CEPH_CONF={conf}", flush=True)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def down(directory):
+    """Ends the daemons by the pids on record. Tests have no use for an orderly end."""
+    run = f"{directory}/run"
+    names = sorted(os.listdir(run)) if os.path.isdir(run) else []
+    pids = []
+    for name in names:
+        if name.endswith(".pid"):
+            with open(f"{run}/{name}", encoding="utf-8") as file:
+                pid = int(file.read())
+            # A number that another process has by now is not ours to end.
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    ours = f"{directory}/ceph.conf".encode() in file.read()
+            except FileNotFoundError:
+                ours = False
+            if ours:
+                os.kill(pid, signal.SIGKILL)
+                pids.append(pid)
+            os.unlink(f"{run}/{name}")
+    deadline = time.monotonic() + 10
+    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def run(directory, command):
+    made = not os.path.isdir(directory)
+    try:
+        up(directory)
+        environment = {**os.environ, "WEIR_CEPH_CONF": f"{directory}/ceph.conf"}
+        return subprocess.run(command, env=environment, check=False).returncode
+    finally:
+        down(directory)
+        if made:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def main(arguments):
+    match arguments:
+        case ["up", directory]:
+            up(os.path.abspath(directory))
+        case ["down", directory]:
+            down(os.path.abspath(directory))
+        case ["run", directory, "--", *command] if command:
+            sys.exit(run(os.path.abspath(directory), command))
+        case _:
+            end(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
