@@ -1,13 +1,13 @@
 //! The local passthrough store: a volume as a directory tree on a local file system (ext4, XFS,
 //! btrfs), behind [`weir_core::Store`].
 //!
-//! With the feature `ceph` also a volume on CephFS (`src/ceph`), by a library that is loaded at run
-//! time.
+//! With the feature `ceph` also a volume on CephFS (`src/ceph`), through `weir_ceph`.
 //!
-//! The only crate that touches the disk and the only one with `unsafe`: so two calls for the server
-//! are here too, for datagrams and for the groups of users. What is *not* here: protocol types,
-//! export rules, performance contracts. Who may read, write and look up was decided by the caller;
-//! what changes names or attributes is decided by the kernel, under the caller's identity.
+//! The only crate that touches the disk, and beside `weir_ceph` the only one with `unsafe`: so two
+//! calls for the server are here too, for datagrams and for the groups of users. What is *not*
+//! here: protocol types, export rules, performance contracts. Who may read, write and look up was
+//! decided by the caller; what changes names or attributes is decided by the kernel, under the
+//! caller's identity.
 //!
 //! A process that serves volumes calls [`prepare_process`] once, before it starts threads.
 
@@ -28,7 +28,7 @@ mod pool;
 mod sync;
 #[expect(unsafe_code, reason = "the system calls that rustix lacks")]
 mod sys;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[expect(unsafe_code, reason = "the user database, which only the C library reads")]
 mod user_groups;
@@ -36,10 +36,7 @@ mod volume_store;
 mod writeback;
 
 #[cfg(feature = "ceph")]
-pub use ceph::{
-    Ceph, CephError, CephMonitors, CephObject, CephOpenError, CephOptions, CephSession, CephStore,
-    LibraryError, MOUNTS_MAX,
-};
+pub use ceph::{CephObject, CephOpenError, CephStore};
 pub use control::{Counted, Counting, StoreControl, Usage};
 pub use creds::{reset_identity, switches_identity};
 pub use datagram::{Datagram, receive_datagram, report_destinations, send_datagram};
@@ -49,3 +46,7 @@ pub use pool::Pool;
 pub use sys::{FILE_MAP_REQUEST, prepare_process};
 pub use user_groups::groups_of_user;
 pub use volume_store::{VolumeObject, VolumeStore};
+#[cfg(feature = "ceph")]
+pub use weir_ceph::{
+    Ceph, CephError, CephMonitors, CephOptions, CephSession, LibraryError, MOUNTS_MAX,
+};

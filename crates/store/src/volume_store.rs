@@ -4,11 +4,13 @@
 //! the enums have the layout of what they contain, and a match on them is no instruction.
 
 #[cfg(feature = "ceph")]
-use crate::ceph::{Ceph, CephObject, CephOpenError, CephStore};
+use crate::ceph::{CephObject, CephOpenError, CephStore};
 use crate::control::{StoreControl, Usage};
 use crate::local::{Inode, LocalStore, OpenError, Options};
 use crate::sync::Arc;
 use std::path::Path;
+#[cfg(feature = "ceph")]
+use weir_ceph::Ceph;
 #[cfg(feature = "ceph")]
 use weir_core::FsError;
 use weir_core::attr::Change;

@@ -1,11 +1,10 @@
 //! Attributes as libcephfs gives and takes them, and as the rest of Weir knows them.
 
-use super::ffi::{self, STATX_ALL, Statx, Time};
-use super::mount::{Called, InodeRef, Mount};
 use crate::acl_format::{self, BYTES_MAX};
 use crate::sync::time_of_day;
 use rustix::io::Errno;
-use std::ffi::{CStr, c_int};
+use std::ffi::CStr;
+use weir_ceph::{Called, InodeRef, Mount, Perm, STATX_ALL, Statx, Time, set as bits};
 use weir_core::attr::SetTime;
 use weir_core::{
     Acl, AclKind, Attr, DeviceNumber, FileKind, FsError, FsResult, SetAttr, Timestamp,
@@ -86,24 +85,24 @@ fn device(bits: u64) -> DeviceNumber {
 }
 
 /// Mode, owner, group and times of `set` for the library; its size is set apart.
-pub(super) fn to_set(set: &SetAttr) -> (Statx, c_int) {
+pub(super) fn to_set(set: &SetAttr) -> (Statx, i32) {
     let (mut values, mut mask) = (Statx::default(), 0);
     if let Some(mode) = set.mode {
         values.mode = u16::try_from(mode & MODE_BITS).unwrap_or(0);
-        mask |= ffi::SET_MODE;
+        mask |= bits::MODE;
     }
     if let Some(uid) = set.uid {
         values.uid = uid;
-        mask |= ffi::SET_UID;
+        mask |= bits::UID;
     }
     if let Some(gid) = set.gid {
         values.gid = gid;
-        mask |= ffi::SET_GID;
+        mask |= bits::GID;
     }
     let now = time_of_day();
     for (how, time, bit, now_bit) in [
-        (set.atime, &mut values.atime, ffi::SET_ATIME, ffi::SET_ATIME_NOW),
-        (set.mtime, &mut values.mtime, ffi::SET_MTIME, ffi::SET_MTIME_NOW),
+        (set.atime, &mut values.atime, bits::ATIME, bits::ATIME_NOW),
+        (set.mtime, &mut values.mtime, bits::MTIME, bits::MTIME_NOW),
     ] {
         match how {
             SetTime::Keep => {}
@@ -163,7 +162,7 @@ pub(super) fn write_acl(
     inode: &InodeRef,
     kind: AclKind,
     acl: Option<&Acl>,
-    perm: &super::mount::Perm,
+    perm: &Perm,
 ) -> Called<()> {
     let bytes = acl.map(acl_format::write);
     mount.setxattr(inode, name(kind), bytes.as_deref(), Some(perm))

@@ -6,12 +6,12 @@
 
 use super::attrs::{self, device_bits};
 use super::error::fs_error;
-use super::mount::New;
 use super::object::CephObject;
 use super::rules::{inherit, owner_may_set};
 use super::volume::{Volume, c_name};
 use crate::sync::Arc;
 use rustix::io::Errno;
+use weir_ceph::New;
 use weir_core::attr::{Change, DeviceNumber, SetTime};
 use weir_core::limits::SYMLINK_BYTES_MAX;
 use weir_core::store::{CreateHow, Made, MakeKind};

@@ -4,10 +4,10 @@
 //! the process, which the write verifier of the next one tells clients.
 
 use super::error::{fs_error, of_object};
-use super::ffi::{SET_SIZE, Statx};
 use super::object::CephObject;
 use super::rules::{SET_GID, SET_UID, without_privileges};
 use super::volume::Volume;
+use weir_ceph::{Statx, set};
 use weir_core::attr::Change;
 use weir_core::limits::FILE_BYTES_MAX;
 use weir_core::store::{Allocated, ReadDone, Stability, WriteDone, WriteHow};
@@ -151,7 +151,7 @@ pub(super) fn resize(volume: &Volume, object: &CephObject, size: u64) -> FsResul
     let growth = volume.usage.reserve(more)?;
     object.note_unstable();
     let values = Statx { size, ..Statx::default() };
-    volume.mount().setattr(object.inode(), values, SET_SIZE, None).map_err(of_object)?;
+    volume.mount().setattr(object.inode(), values, set::SIZE, None).map_err(of_object)?;
     growth.keep(more);
     if counted {
         volume.usage.shrink(before.size.saturating_sub(size));

@@ -1,4 +1,4 @@
-//! [`CephStore`]: a volume on CephFS, by libcephfs, which is loaded at run time.
+//! [`CephStore`]: a volume on CephFS, by libcephfs, whose calls are in `weir_ceph`.
 //!
 //! Every call of the library blocks, so every operation runs in the pool. Nothing about names and
 //! attributes is kept here: libcephfs keeps both, for as long as its capabilities allow, and so
@@ -8,18 +8,10 @@
 //! CephFS has no map of holes, so usage is the size of files. Calls are not put on record: after
 //! the end of a gateway a repeated call is carried out again.
 //!
-//! [`Ceph`] is the way to a cluster, and [`CephMonitors`] fences the sessions of others.
+//! [`Ceph`] is the way to a cluster.
 
-#[expect(unsafe_code, reason = "the types of functions that are found at run time")]
-mod ffi;
-#[expect(unsafe_code, reason = "the loader of the system")]
-mod library;
-#[expect(unsafe_code, reason = "calls of libcephfs")]
-mod mount;
 #[expect(unsafe_code, reason = "an object gives up what it holds when it is dropped")]
 mod object;
-#[expect(unsafe_code, reason = "calls of librados")]
-mod rados;
 
 mod attrs;
 mod control;
@@ -30,21 +22,18 @@ mod read_dir;
 mod record;
 mod remove;
 mod rules;
-mod session;
 mod set_attr;
 mod usage;
 mod volume;
 
 use crate::sync::{Acquire, Arc};
 use crate::{Durability, Options};
-pub use library::LibraryError;
 pub use object::CephObject;
-pub use rados::CephMonitors;
 use read_dir::Part;
 use remove::{Conditions, Victim};
-pub use session::{Ceph, CephError, CephOptions, CephSession, MOUNTS_MAX};
 pub use volume::CephOpenError;
 use volume::Volume;
+use weir_ceph::Ceph;
 use weir_core::attr::Change;
 use weir_core::limits::FILE_BYTES_MAX;
 use weir_core::store::{
@@ -422,8 +411,8 @@ impl Store for CephStore {
 
     async fn fs_stat(&self) -> FsResult<FsStat> {
         self.pooled(|volume| {
-            let pool = volume.mount().statfs(volume.root.inode()).map_err(error::fs_error)?;
-            let pool_bytes = pool.f_bavail.saturating_mul(pool.f_frsize);
+            let pool_bytes = volume.mount().available_bytes(volume.root.inode());
+            let pool_bytes = pool_bytes.map_err(error::fs_error)?;
             let total = volume.usage.quota();
             let free = total.saturating_sub(volume.usage.used());
             Ok(FsStat {

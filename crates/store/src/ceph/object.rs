@@ -2,13 +2,13 @@
 //! and the locks under which it is changed. Nothing that the library tells of an object is kept,
 //! but for what never changes.
 
-use super::mount::{Called, FileRef, InodeRef, Mount};
 use super::volume::Losses;
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Relaxed, RwLock, Weak};
 use quick_cache::sync::Cache;
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
+use weir_ceph::{Called, FileRef, InodeRef, Mount};
 use weir_core::attr::Change;
 use weir_core::{Attr, FileKind, FsError, FsResult, ObjectKey, Timestamp};
 

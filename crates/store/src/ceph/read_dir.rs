@@ -3,12 +3,12 @@
 
 use super::attrs;
 use super::error::{fs_error, of_object};
-use super::ffi::Statx;
-use super::mount::{Entry, InodeRef, Listing};
 use super::object::{self, CephObject};
 use super::volume::Volume;
 use crate::sync::Arc;
 use rustix::io::Errno;
+use weir_ceph::Statx;
+use weir_ceph::{Entry, InodeRef, Listing};
 use weir_core::store::{DirEntry, DirPage, Folded, Want};
 use weir_core::{Attr, Details, FsError, FsResult, Name, ObjectKey, fold};
 

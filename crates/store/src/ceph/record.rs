@@ -5,12 +5,12 @@
 //! made, and then the version.
 
 use super::error::of_object;
-use super::mount::{InodeRef, Mount};
 use super::volume::Volume;
 use crate::sync::{Arc, Relaxed};
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::time::Duration;
+use weir_ceph::{InodeRef, Mount};
 use weir_core::{FsError, FsResult};
 
 pub(super) const FORMAT: &CStr = c"user.weir.format";

@@ -3,12 +3,12 @@
 use super::attrs;
 use super::data::{resize, set_mode};
 use super::error::{fs_error, of_object};
-use super::mount::InodeRef;
 use super::object::CephObject;
 use super::rules::{chmod, mode_after};
 use super::volume::Volume;
 use crate::details_format::{BYTES_MAX, Kept, NAME};
 use rustix::io::Errno;
+use weir_ceph::InodeRef;
 use weir_core::attr::Change;
 use weir_core::{
     Acl, AclKind, Attr, Credentials, Details, DosAttributes, FileKind, FsError, FsResult, SetAttr,

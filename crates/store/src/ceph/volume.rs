@@ -2,17 +2,17 @@
 
 use super::attrs;
 use super::error::{fs_error, of_object};
-use super::ffi::Statx;
-use super::mount::{Called, InodeRef, Listing, Mount, New};
 use super::object::{self, CephObject, Table};
 use super::record;
-use super::session::{Ceph, Dealt};
 use super::usage::Usage;
 use crate::Options;
 use crate::pool::{Lane, LaneBounds};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Relaxed};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
+use weir_ceph::Statx;
+use weir_ceph::{Called, InodeRef, Listing, Mount, New};
+use weir_ceph::{Ceph, Dealt};
 use weir_core::{Acl, AclKind, Attr, Credentials, FileKind, FsError, FsResult, Name, ObjectKey};
 
 /// Jobs of one volume that run at once in the pool, and that wait there. Each waits for the
@@ -112,7 +112,7 @@ pub(super) fn open(
         move |error| CephOpenError::Call { what, path, error }
     };
     let dealt = ceph.deal().ok_or(FsError::Busy).map_err(failed("choose a mount"))?;
-    let mount = &dealt.mount;
+    let mount = dealt.mount();
     let directory = walk(mount, path)?;
     let top = top(mount, &directory, path)?;
     let found = mount.getattr(&top).map_err(fs_error).map_err(failed("read the top directory"))?;
@@ -244,7 +244,7 @@ fn top(mount: &Arc<Mount>, directory: &InodeRef, path: &str) -> Result<InodeRef,
 
 impl Volume {
     pub(super) fn mount(&self) -> &Arc<Mount> {
-        &self.dealt.mount
+        self.dealt.mount()
     }
 
     /// The attributes of an object; see [`Volume::status`].

@@ -39,7 +39,7 @@ pub enum LibraryError {
 
 /// A library that is loaded.
 #[derive(Clone, Copy)]
-pub(super) struct Library {
+pub(crate) struct Library {
     name: &'static str,
     handle: NonNull<c_void>,
 }
@@ -49,7 +49,7 @@ impl Library {
     ///
     /// # Errors
     /// `Missing`.
-    pub(super) fn open(name: &'static str) -> Result<Self, LibraryError> {
+    pub(crate) fn open(name: &'static str) -> Result<Self, LibraryError> {
         let missing = |reason| LibraryError::Missing { name, reason };
         let file = CString::new(name).map_err(|_| missing("not a file name".to_owned()))?;
         // SAFETY: `file` is a C string. The initializers of Ceph's libraries set up tables of their
@@ -63,7 +63,7 @@ impl Library {
     ///
     /// # Errors
     /// `Symbol` if there is none of this name.
-    pub(super) fn function(self, function: &str) -> Result<NonNull<c_void>, LibraryError> {
+    pub(crate) fn function(self, function: &str) -> Result<NonNull<c_void>, LibraryError> {
         let missing = || LibraryError::Symbol { name: self.name, function: function.to_owned() };
         let symbol = CString::new(function).map_err(|_| missing())?;
         // SAFETY: the handle is that of a library that stays loaded, and `symbol` is a C string.
@@ -92,17 +92,17 @@ macro_rules! functions {
         }
     ) => {
         $(#[$doc])*
-        pub(super) struct $table {
-            $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $returned)?,)*
+        pub(crate) struct $table {
+            $(pub(crate) $name: unsafe extern "C" fn($($argument),*) $(-> $returned)?,)*
         }
 
         impl $table {
             /// The file name of the library.
-            pub(super) const FILE: &'static str = $file;
+            pub(crate) const FILE: &'static str = $file;
 
             /// Loads the library and finds all functions.
-            pub(super) fn load() -> Result<Self, $crate::ceph::LibraryError> {
-                let library = $crate::ceph::library::Library::open(Self::FILE)?;
+            pub(crate) fn load() -> Result<Self, $crate::LibraryError> {
+                let library = $crate::library::Library::open(Self::FILE)?;
                 Ok(Self {
                     $($name: {
                         let address = library.function(stringify!($name))?.as_ptr();
@@ -121,7 +121,7 @@ macro_rules! functions {
         }
     };
 }
-pub(super) use functions;
+pub(crate) use functions;
 
 #[cfg(test)]
 mod tests {

@@ -2,9 +2,9 @@
 //!
 //! Not here: the decision to, and that the old process is gone.
 
-use super::LibraryError;
-use super::library::functions;
-use super::session::CephError;
+use crate::LibraryError;
+use crate::library::functions;
+use crate::session::CephError;
 use crate::sync::OnceLock;
 use rustix::io::Errno;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -108,7 +108,7 @@ impl CephMonitors {
     }
 
     /// Has the cluster refuse every request from `addresses` for `time`: as
-    /// [`CephSession::addresses`](super::CephSession::addresses) tells them, of as many sessions as
+    /// [`CephSession::addresses`](crate::CephSession::addresses) tells them, of as many sessions as
     /// there are. Answers when the monitors have it on record and gave this client the map that
     /// says so. Blocks.
     ///
@@ -208,7 +208,7 @@ fn addresses_of(list: &str) -> std::io::Result<Vec<String>> {
 
 /// A returned number as a result: librados gives an error as its negative number.
 fn value(returned: c_int) -> Result<c_int, Errno> {
-    super::mount::value(returned)
+    crate::mount::value(returned)
 }
 
 #[cfg(test)]

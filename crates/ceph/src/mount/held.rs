@@ -1,17 +1,18 @@
 //! Inodes, open files and identities of libcephfs as owned values, which are given back when they
 //! are dropped.
 
-use super::super::ffi::{CephFs, RawFile, RawInode, RawPerm};
 use super::{Called, Mount, value};
+use crate::ffi::{CephFs, RawFile, RawInode, RawPerm};
 use crate::sync::Arc;
 use rustix::io::Errno;
 use std::ffi::c_int;
 use std::ptr::{NonNull, null_mut};
 use weir_core::Credentials;
 
-/// An inode that the client keeps in memory for us.
+/// An inode of a [`Mount`], which the library keeps in memory until this is dropped. Dropping
+/// blocks.
 #[derive(Debug)]
-pub(in crate::ceph) struct InodeRef {
+pub struct InodeRef {
     pub(super) mount: Arc<Mount>,
     pub(super) raw: NonNull<RawInode>,
 }
@@ -28,40 +29,9 @@ impl Drop for InodeRef {
     }
 }
 
-/// The top directory while a mount is made, when nobody shares the mount yet.
-pub(super) struct Borrowed<'a> {
-    pub(super) mount: &'a Mount,
-    pub(super) raw: NonNull<RawInode>,
-}
-
-impl Drop for Borrowed<'_> {
-    fn drop(&mut self) {
-        // SAFETY: mount and inode are valid, and the inode is not used again.
-        unsafe { (self.mount.functions.ceph_ll_put)(self.mount.raw.as_ptr(), self.raw.as_ptr()) };
-    }
-}
-
-/// An inode of the library, in whichever form.
-pub(in crate::ceph) trait AsInode {
-    /// The inode, valid as long as this is.
-    fn raw(&self) -> *mut RawInode;
-}
-
-impl AsInode for InodeRef {
-    fn raw(&self) -> *mut RawInode {
-        self.raw.as_ptr()
-    }
-}
-
-impl AsInode for Borrowed<'_> {
-    fn raw(&self) -> *mut RawInode {
-        self.raw.as_ptr()
-    }
-}
-
-/// A file that is open.
+/// A file of a [`Mount`] that is open. It is closed when dropped, which blocks.
 #[derive(Debug)]
-pub(in crate::ceph) struct FileRef {
+pub struct FileRef {
     pub(super) mount: Arc<Mount>,
     pub(super) raw: NonNull<RawFile>,
 }
@@ -83,12 +53,12 @@ impl Drop for FileRef {
     }
 }
 
-/// A caller's identity as the library takes it. Libcephfs keeps a pointer to the groups, so they
-/// live as long.
+/// A caller's identity as the library takes it.
 #[derive(Debug)]
-pub(in crate::ceph) struct Perm {
+pub struct Perm {
     functions: &'static CephFs,
     pub(super) raw: NonNull<RawPerm>,
+    /// The library keeps a pointer to them.
     _groups: Box<[u32]>,
 }
 

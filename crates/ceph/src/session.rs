@@ -2,12 +2,12 @@
 //!
 //! Libcephfs has one lock for each mount, so a process with many volumes wants several. A volume
 //! stays on the mount that it was dealt to: two mounts are two clients to the cluster, and wait
-//! seconds for each other's capabilities where both use one file.
+//! seconds for each other's capabilities where both use one file. Not here: what a volume is.
 
-use super::LibraryError;
-use super::ffi::CephFs;
-use super::mount::Mount;
-use crate::sync::{Arc, AtomicUsize, Mutex, Relaxed};
+use crate::LibraryError;
+use crate::ffi::CephFs;
+use crate::mount::Mount;
+use crate::sync::{Arc, AtomicUsize, Mutex, Relaxed, sleep};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
@@ -74,7 +74,7 @@ pub enum CephError {
 pub struct CephSession {
     /// The client's number (`global_id`).
     pub client: u64,
-    /// Its addresses, as [`blocklist`](super::blocklist) takes them.
+    /// Its addresses, as [`CephMonitors::blocklist`](crate::CephMonitors::blocklist) takes them.
     pub addresses: String,
 }
 
@@ -96,9 +96,17 @@ struct Slot {
 
 /// A volume's place on a mount, which is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Dealt {
-    pub(super) mount: Arc<Mount>,
+pub struct Dealt {
+    mount: Arc<Mount>,
     volumes: Arc<AtomicUsize>,
+}
+
+impl Dealt {
+    /// The mount.
+    #[must_use]
+    pub fn mount(&self) -> &Arc<Mount> {
+        &self.mount
+    }
 }
 
 impl Drop for Dealt {
@@ -127,7 +135,9 @@ impl Ceph {
     }
 
     /// The mount with the fewest volumes, for one more.
-    pub(super) fn deal(&self) -> Option<Dealt> {
+    /// `None` only if there is no mount, which [`Ceph::connect`] refuses.
+    #[must_use]
+    pub fn deal(&self) -> Option<Dealt> {
         let _one_at_a_time = self.dealing.lock();
         let slot = self.slots.iter().min_by_key(|slot| slot.volumes.load(Relaxed))?;
         slot.volumes.fetch_add(1, Relaxed);
@@ -161,7 +171,7 @@ impl Ceph {
                 if Arc::strong_count(&slot.mount) == 1 {
                     break;
                 }
-                std::thread::sleep(LOOK);
+                sleep(LOOK);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Listing a directory.
 
-use super::super::ffi::{RawDirectory, STATX_ALL, Statx};
 use super::{Called, InodeRef, Mount};
+use crate::ffi::{RawDirectory, STATX_ALL, Statx};
 use crate::sync::Arc;
 use rustix::io::Errno;
 use std::ffi::{CStr, c_char};
@@ -9,32 +9,37 @@ use std::ptr::{NonNull, null_mut};
 
 /// An entry of a directory.
 #[derive(Debug)]
-pub(in crate::ceph) struct Entry {
-    pub(in crate::ceph) name: Box<[u8]>,
-    pub(in crate::ceph) ino: u64,
+pub struct Entry {
+    /// The name.
+    pub name: Box<[u8]>,
+    /// The inode number.
+    pub ino: u64,
     /// The place after the entry.
-    pub(in crate::ceph) cookie: u64,
+    pub cookie: u64,
     /// The object, where it was asked for.
-    pub(in crate::ceph) object: Option<(InodeRef, Statx)>,
+    pub object: Option<(InodeRef, Statx)>,
 }
 
-/// A directory that is being listed.
+/// A directory that is being listed, `.` and `..` with it.
 #[derive(Debug)]
-pub(in crate::ceph) struct Listing {
+pub struct Listing {
     mount: Arc<Mount>,
     raw: NonNull<RawDirectory>,
 }
 
 impl Listing {
     /// Opens a directory at `cookie`, 0 for its start.
-    pub(in crate::ceph) fn open(mount: &Arc<Mount>, dir: &InodeRef, cookie: u64) -> Called<Self> {
+    ///
+    /// # Errors
+    /// `INVAL` for a number that is no cookie; the library's.
+    pub fn open(mount: &Arc<Mount>, dir: &InodeRef, cookie: u64) -> Called<Self> {
         let at = i64::try_from(cookie).map_err(|_| Errno::INVAL)?;
-        let mut raw = null_mut();
+        let (dir, mut raw) = (mount.own(dir)?, null_mut());
         // SAFETY: mount, directory and identity are valid, and `raw` is valid to write to.
         let opened = unsafe {
             (mount.functions.ceph_ll_opendir)(
                 mount.raw.as_ptr(),
-                dir.raw.as_ptr(),
+                dir,
                 &raw mut raw,
                 mount.perm(None),
             )
@@ -49,7 +54,10 @@ impl Listing {
     }
 
     /// The next entry, with its object if that is wanted. `None` at the end.
-    pub(in crate::ceph) fn next(&mut self, objects: bool) -> Called<Option<Entry>> {
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn next(&mut self, objects: bool) -> Called<Option<Entry>> {
         // SAFETY: all of `dirent64` is integers, for which zeroes are valid.
         let mut entry: libc::dirent64 = unsafe { std::mem::zeroed() };
         let (mut found, mut raw) = (Statx::default(), null_mut());

@@ -2,50 +2,68 @@
 //! `cephfs/ceph_ll_client.h` of Debian's `libcephfs-dev` 16.2.15). Functions and structures only
 //! that this crate uses. Not here: calls.
 
-use super::LibraryError;
-use super::library::functions;
+use crate::LibraryError;
+use crate::library::functions;
 use crate::sync::OnceLock;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// `struct ceph_mount_info`, of which only the library knows more.
-pub(super) type RawMount = c_void;
+pub(crate) type RawMount = c_void;
 /// `struct Inode`.
-pub(super) type RawInode = c_void;
+pub(crate) type RawInode = c_void;
 /// `struct Fh`.
-pub(super) type RawFile = c_void;
+pub(crate) type RawFile = c_void;
 /// `struct ceph_dir_result`.
-pub(super) type RawDirectory = c_void;
+pub(crate) type RawDirectory = c_void;
 /// `struct UserPerm`.
-pub(super) type RawPerm = c_void;
+pub(crate) type RawPerm = c_void;
 
-/// `struct timespec`.
+/// A time as the library has it (`struct timespec`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Time {
-    pub(super) secs: i64,
-    pub(super) nanos: i64,
+pub struct Time {
+    /// Seconds since 1970.
+    pub secs: i64,
+    /// Nanoseconds after that, below 1,000,000,000.
+    pub nanos: i64,
 }
 
-/// `struct ceph_statx`.
+/// Attributes of an object as the library has them (`struct ceph_statx`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Statx {
-    pub(super) mask: u32,
-    pub(super) block_bytes: u32,
-    pub(super) nlink: u32,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-    pub(super) mode: u16,
-    pub(super) ino: u64,
-    pub(super) size: u64,
-    pub(super) blocks: u64,
-    pub(super) dev: u64,
-    pub(super) rdev: u64,
-    pub(super) atime: Time,
-    pub(super) ctime: Time,
-    pub(super) mtime: Time,
-    pub(super) btime: Time,
-    pub(super) version: u64,
+pub struct Statx {
+    /// The attributes that are there; all of them are [`STATX_ALL`].
+    pub mask: u32,
+    /// Unit in which the object is best read and written, bytes.
+    pub block_bytes: u32,
+    /// Names.
+    pub nlink: u32,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Kind and permission bits.
+    pub mode: u16,
+    /// The inode number.
+    pub ino: u64,
+    /// Size, bytes.
+    pub size: u64,
+    /// Units of 512 bytes that the object takes up.
+    pub blocks: u64,
+    /// Number of the file system, or of the snapshot.
+    pub dev: u64,
+    /// Number of the device that a device file stands for, as the library was given it.
+    pub rdev: u64,
+    /// Time of the last access.
+    pub atime: Time,
+    /// Time of the last change.
+    pub ctime: Time,
+    /// Time of the last change of data.
+    pub mtime: Time,
+    /// Time at which it was made.
+    pub btime: Time,
+    /// The count of changes.
+    pub version: u64,
 }
 
 const _: () = assert!(size_of::<usize>() == 8, "the structures are those of 64-bit Linux");
@@ -55,26 +73,37 @@ const _: () = assert!(std::mem::offset_of!(Statx, version) == 128);
 /// `vinodeno_t`: an inode, and the snapshot it is seen through.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SnapInode {
-    pub(super) ino: u64,
-    pub(super) snapshot: u64,
+pub(crate) struct SnapInode {
+    pub(crate) ino: u64,
+    pub(crate) snapshot: u64,
 }
 
 /// `CEPH_NOSNAP`: the live file system.
-pub(super) const NO_SNAPSHOT: u64 = u64::MAX - 1;
+pub(crate) const NO_SNAPSHOT: u64 = u64::MAX - 1;
 
-/// `CEPH_STATX_ALL_STATS`.
-pub(super) const STATX_ALL: u32 = 0x1fff;
+/// The mask of attributes that are whole (`CEPH_STATX_ALL_STATS`).
+pub const STATX_ALL: u32 = 0x1fff;
 
-/// `CEPH_SETATTR_MODE` and the others.
-pub(super) const SET_MODE: c_int = 1 << 0;
-pub(super) const SET_UID: c_int = 1 << 1;
-pub(super) const SET_GID: c_int = 1 << 2;
-pub(super) const SET_MTIME: c_int = 1 << 3;
-pub(super) const SET_ATIME: c_int = 1 << 4;
-pub(super) const SET_SIZE: c_int = 1 << 5;
-pub(super) const SET_MTIME_NOW: c_int = 1 << 7;
-pub(super) const SET_ATIME_NOW: c_int = 1 << 8;
+/// Attributes that [`Mount::setattr`](crate::Mount::setattr) sets: bits of its mask
+/// (`CEPH_SETATTR_MODE` and the others).
+pub mod set {
+    /// The permission bits.
+    pub const MODE: i32 = 1 << 0;
+    /// The owner.
+    pub const UID: i32 = 1 << 1;
+    /// The group.
+    pub const GID: i32 = 1 << 2;
+    /// The time of the last change of data.
+    pub const MTIME: i32 = 1 << 3;
+    /// The time of the last access.
+    pub const ATIME: i32 = 1 << 4;
+    /// The size.
+    pub const SIZE: i32 = 1 << 5;
+    /// Beside [`MTIME`]: it is the present.
+    pub const MTIME_NOW: i32 = 1 << 7;
+    /// Beside [`ATIME`]: it is the present.
+    pub const ATIME_NOW: i32 = 1 << 8;
+}
 
 functions! {
     /// The functions of libcephfs.
@@ -175,7 +204,7 @@ impl CephFs {
     ///
     /// # Errors
     /// If it is missing, lacks a function, or is of another version than 16.2.
-    pub(super) fn get() -> Result<&'static Self, LibraryError> {
+    pub(crate) fn get() -> Result<&'static Self, LibraryError> {
         static LOADED: OnceLock<Result<CephFs, LibraryError>> = OnceLock::new();
         let load = || {
             let functions = Self::load()?;
