@@ -1,12 +1,12 @@
-//! The store on CephFS beside libcephfs used directly with as many threads, in turns: operations per
-//! second, and processor time of this process per operation.
+//! The store on CephFS beside libcephfs used directly with as many threads, in turns: operations
+//! per second, and processor time of this process per operation.
 //!
 //!     WEIR_CEPH_CONF=… cargo run --release -p weir-store --features ceph --example ceph -- \
 //!         [THREADS [SECONDS [TURNS [cache]]]]
 //!
 //! Each turn is one of the store and one of the library; the median of the ratios counts. Without
-//! the word `cache` the library's object cache is off, so that every read goes to an OSD. The direct
-//! side calls the paths' interface of the library (`ceph_read`, `ceph_write`, `ceph_statx`).
+//! the word `cache` the library's object cache is off, so that every read goes to an OSD. The
+//! direct side calls the paths' interface of the library (`ceph_read`, `ceph_write`, `ceph_statx`).
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

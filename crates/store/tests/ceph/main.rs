@@ -1,6 +1,6 @@
 //! The store on CephFS: the promises of every store, random operations against the model, and what
 //! only CephFS has. They need a cluster, whose configuration file `WEIR_CEPH_CONF` names; without
-//! one they say so and do nothing. `tests/cluster/ceph.py run DIRECTORY -- cargo test …` starts one.
+//! one they say so and do nothing. `tests/cluster/ceph-store.sh` starts one and runs them.
 #![cfg(test)]
 
 #[path = "../store/acl.rs"]

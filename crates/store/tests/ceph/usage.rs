@@ -1,4 +1,5 @@
-//! Usage and quota on CephFS: sizes of files, on record, and taken from CephFS after an unclean stop.
+//! Usage and quota on CephFS: sizes of files, on record, and taken from CephFS after an unclean
+//! stop.
 
 use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
 use weir_core::store::Allocated;
