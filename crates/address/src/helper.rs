@@ -61,7 +61,8 @@ pub enum HelperError {
 }
 
 /// Serves the requests of the server at the other end of `link` until that or the server's process
-/// ends. Removes all addresses before it returns, on any way.
+/// ends. When it returns, on any way, all addresses are removed; if the kernel refuses that, all
+/// leases have ended.
 ///
 /// # Errors
 /// [`HelperError`]
@@ -366,14 +367,23 @@ impl Helper<'_> {
     /// Removes all addresses, and waits for the hooks.
     fn give_up(&mut self) {
         let now = crate::now();
-        if let Err(error) = guard::lease(&[]) {
-            tracing::error!(%error, "cannot end all leases at once");
-        }
+        let silenced = guard::lease(&[]);
+        let last_end = self.holdings.all().map(|(_, until)| until).max();
         let places: Vec<Place> = self.holdings.all().map(|(place, _)| place.clone()).collect();
-        for place in places {
+        for place in &places {
             self.holdings.release(place.address());
-            for words in self.remove(&place, now) {
+            for words in self.remove(place, now) {
                 tracing::error!(%words, "while all addresses are removed");
+            }
+        }
+        if let Err(error) = silenced {
+            tracing::error!(%error, "cannot end all leases at once");
+            let is_left = |place: &Place| {
+                addresses::find(place.address()).map_or(true, |listed| !listed.is_empty())
+            };
+            if let Some(end) = last_end.filter(|_| places.iter().any(is_left)) {
+                // The kernel ends them by itself. Until then nobody may be told that they are gone.
+                std::thread::sleep(end.since(crate::now()));
             }
         }
         while !self.hooks.are_complete() {

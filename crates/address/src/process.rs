@@ -7,7 +7,6 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// The process at the other end of a link.
@@ -24,7 +23,7 @@ impl ServerProcess {
     ///
     /// # Errors
     /// If there is no such process any more, or the kernel has no pidfds (before Linux 5.3).
-    pub fn of_link(link: &UnixStream) -> io::Result<Self> {
+    pub fn of_link(link: impl AsFd) -> io::Result<Self> {
         let peer = socket_peercred(link)?;
         Ok(Self { pidfd: pidfd_open(peer.pid, PidfdFlags::empty())? })
     }
@@ -58,6 +57,7 @@ impl AsFd for ServerProcess {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn a_process_that_runs_has_not_ended() {

@@ -1,6 +1,7 @@
 //! The server's end of the link to the helper. Not here: when addresses are held, and what a note
 //! means (`weir-cluster`).
 
+use crate::stream::{Broken, Incoming, send};
 use crate::wire::{Request, ToHelper, ToServer, Why, WireError};
 use std::collections::BTreeMap;
 use std::io;
@@ -9,26 +10,22 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use weir_address::{FrameError, Numbered, Place, Report, Request as AddressRequest};
+use weir_address::{Numbered, Place, Report, Request as AddressRequest};
 use weir_cluster::{GatewayId, Life, MachineId};
 use weir_core::Mono;
-use weir_links::{Frames, TooLong, framed};
 
-/// Reports that were not read yet. Beyond: further ones are dropped. The server knows by itself when
-/// a lease ends.
+/// Reports that were not read yet. Beyond: further ones are dropped. The server knows by itself
+/// when a lease ends.
 pub const REPORTS_MAX: usize = 1024;
 /// Requests that were not sent yet. Beyond: callers wait.
 const REQUESTS_MAX: usize = 64;
 /// Time between two attempts while the process before has not ended.
 const BUSY_RETRY: Duration = Duration::from_millis(50);
-/// Bytes that are read at once.
-const READ_BYTES_MAX: usize = 16 << 10;
 
 /// The link of a server to the helper of its machine. It is of one process: the helper takes the
 /// process that made it for the life. When the last clone is dropped, the link ends, and the helper
@@ -40,7 +37,7 @@ pub struct Client(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    frames: mpsc::Sender<Vec<u8>>,
+    messages: mpsc::Sender<Vec<u8>>,
     pending: Arc<Pending>,
     numbers: AtomicU32,
     task: JoinHandle<()>,
@@ -117,9 +114,9 @@ impl Answer {
 
 impl Client {
     /// Connects to the helper at `socket` and announces that this process is `life`, which has the
-    /// local state `machine`. From then on the helper says to other gateways that the life runs, and
-    /// when the process has ended, that it has. Called once in a life, and again only if the call
-    /// failed.
+    /// local state `machine`. From then on the helper says to other gateways that the life runs,
+    /// and when the process has ended, that it has. Called once in a life, and again only if the
+    /// call failed.
     ///
     /// Waits while the helper serves an earlier process that has not ended. Within a runtime of
     /// tokio.
@@ -137,8 +134,8 @@ impl Client {
         Ok((client, reports))
     }
 
-    /// Connects to the helper at `socket` for addresses, after the link to it has ended. The life is
-    /// not announced: a helper that was started since stays silent about it.
+    /// Connects to the helper at `socket` for addresses, after the link to it has ended. The life
+    /// is not announced: a helper that was started since stays silent about it.
     ///
     /// Waits while the helper serves an earlier process that has not ended. Within a runtime of
     /// tokio.
@@ -214,7 +211,8 @@ impl Client {
     }
 
     /// Makes clients of an earlier machine reconnect, as [`Tickle`](AddressRequest::Tickle) says.
-    /// At most [`TICKLES_PER_REQUEST_MAX`](weir_address::limits::TICKLES_PER_REQUEST_MAX) at a time.
+    /// There are at most so many at a time:
+    /// [`TICKLES_PER_REQUEST_MAX`](weir_address::limits::TICKLES_PER_REQUEST_MAX).
     ///
     /// # Errors
     /// [`ClientError`]
@@ -248,11 +246,9 @@ impl Client {
     }
 
     async fn ask(&self, number: u32, message: ToHelper) -> Result<Answer, ClientError> {
-        let frame = framed(&message.encode())
-            .map_err(|error: TooLong| ClientError::Protocol(error.to_string()))?;
         let (sender, answer) = oneshot::channel();
         self.0.pending.lock().insert(number, sender);
-        if self.0.frames.send(frame).await.is_err() {
+        if self.0.messages.send(message.encode()).await.is_err() {
             self.0.pending.lock().remove(&number);
             return Err(ClientError::Lost);
         }
@@ -261,10 +257,7 @@ impl Client {
 }
 
 /// Opens a link, with the answer to its first request. Waits while another process is served.
-async fn open(
-    socket: &Path,
-    first: Request,
-) -> Result<(Client, Reports, Answer), ClientError> {
+async fn open(socket: &Path, first: Request) -> Result<(Client, Reports, Answer), ClientError> {
     let mut told = false;
     loop {
         let (client, reports) = connect(socket).await?;
@@ -286,20 +279,20 @@ async fn open(
 async fn connect(socket: &Path) -> Result<(Client, Reports), ClientError> {
     let stream = UnixStream::connect(socket).await.map_err(ClientError::Connect)?;
     let (reading, writing) = stream.into_split();
-    let mut incoming = Incoming { stream: reading, frames: Frames::default() };
+    let mut incoming = Incoming::new(reading);
     // Before this the helper has no descriptor of this process: were it to end, and another to get
     // its number, the helper would take that one for this life.
-    match incoming.next().await.map_err(Broken::words)? {
+    match next(&mut incoming).await.map_err(words)? {
         ToServer::Welcome => {}
         ToServer::Refused { words, .. } => return Err(ClientError::Refused(words)),
-        _ => return Err(Broken::Wire(WireError::Malformed).words()),
+        _ => return Err(words(WireError::Malformed.into())),
     }
-    let (frames, outgoing) = mpsc::channel(REQUESTS_MAX);
+    let (messages, outgoing) = mpsc::channel(REQUESTS_MAX);
     let (told, reports) = mpsc::channel(REPORTS_MAX);
     let pending = Arc::new(Pending::default());
     let task = tokio::spawn(carry((incoming, writing), outgoing, Arc::clone(&pending), told));
     let numbers = AtomicU32::new(1);
-    Ok((Client(Arc::new(Inner { frames, pending, numbers, task })), Reports(reports)))
+    Ok((Client(Arc::new(Inner { messages, pending, numbers, task })), Reports(reports)))
 }
 
 /// Requests that wait for their answers, by their numbers.
@@ -320,51 +313,10 @@ impl Pending {
     }
 }
 
-/// The reason for which the link ended.
-#[derive(Debug, thiserror::Error)]
-enum Broken {
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error(transparent)]
-    TooLong(#[from] TooLong),
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    #[error(transparent)]
-    Address(#[from] FrameError),
-    #[error("{0}")]
-    Told(String),
-    #[error("the helper has closed it")]
-    Closed,
-}
-
-impl Broken {
-    fn words(self) -> ClientError {
-        match self {
-            Self::Io(_) | Self::Closed => ClientError::Lost,
-            other => ClientError::Protocol(other.to_string()),
-        }
-    }
-}
-
-struct Incoming {
-    stream: OwnedReadHalf,
-    frames: Frames,
-}
-
-impl Incoming {
-    /// The next message of the helper. A call that is dropped loses nothing.
-    async fn next(&mut self) -> Result<ToServer, Broken> {
-        let mut space = [0; READ_BYTES_MAX];
-        loop {
-            if let Some(message) = self.frames.take()? {
-                return Ok(ToServer::decode(&message)?);
-            }
-            let wanted = self.frames.wanted()?.min(READ_BYTES_MAX);
-            match self.stream.read(space.get_mut(..wanted).unwrap_or_default()).await? {
-                0 => return Err(Broken::Closed),
-                count => self.frames.feed(space.get(..count).unwrap_or_default()),
-            }
-        }
+fn words(broken: Broken) -> ClientError {
+    match broken {
+        Broken::Io(_) | Broken::Closed => ClientError::Lost,
+        other => ClientError::Protocol(other.to_string()),
     }
 }
 
@@ -378,7 +330,7 @@ async fn carry(
     // Neither direction waits for the other: the helper may wait for us to read.
     let ended = tokio::select! {
         ended = receive(incoming, &pending, &told) => ended,
-        ended = send(writing, outgoing) => ended,
+        ended = send_all(writing, outgoing) => ended,
     };
     if let Err(error) = ended {
         tracing::error!(%error, "the link to the helper of this machine has ended");
@@ -387,12 +339,16 @@ async fn carry(
     pending.lock().clear();
 }
 
-async fn send(
+async fn next(incoming: &mut Incoming) -> Result<ToServer, Broken> {
+    Ok(ToServer::decode(&incoming.next().await?)?)
+}
+
+async fn send_all(
     mut writing: OwnedWriteHalf,
     mut outgoing: mpsc::Receiver<Vec<u8>>,
 ) -> Result<(), Broken> {
-    while let Some(frame) = outgoing.recv().await {
-        writing.write_all(&frame).await?;
+    while let Some(message) = outgoing.recv().await {
+        send(&mut writing, &message).await?;
     }
     Ok(())
 }
@@ -404,7 +360,7 @@ async fn receive(
 ) -> Result<(), Broken> {
     let mut addresses = weir_address::Frames::default();
     loop {
-        match incoming.next().await? {
+        match next(&mut incoming).await? {
             ToServer::Done(number) => pending.answer(number, Answer::Done),
             ToServer::Attached { number, known } => {
                 pending.answer(number, Answer::Attached(known));

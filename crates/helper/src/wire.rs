@@ -348,8 +348,11 @@ mod tests {
             any::<u32>().prop_map(ToServer::Done),
             (any::<u32>(), any::<bool>())
                 .prop_map(|(number, known)| ToServer::Attached { number, known }),
-            (any::<u32>(), ".{0,40}", why)
-                .prop_map(|(number, words, why)| ToServer::Refused { number, words, why }),
+            (any::<u32>(), ".{0,40}", why).prop_map(|(number, words, why)| ToServer::Refused {
+                number,
+                words,
+                why
+            }),
             vec(any::<u8>(), 0..99).prop_map(ToServer::Address),
         ]
     }

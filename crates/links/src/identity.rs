@@ -1,11 +1,13 @@
-//! The proof of a gateway towards others: a certificate of the cluster's authority.
+//! The proof of a gateway's server, or of the helper on its machine, towards others: a certificate
+//! of the cluster's authority.
 
 use crate::key_file::KeyFile;
+use crate::name::{Name, Role};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
-use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::ring::default_provider;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::fmt;
@@ -20,26 +22,41 @@ const ED25519_HEAD: [u8; 16] =
 /// The purpose of the key that the authority signs with.
 const AUTHORITY: &[u8] = b"authority of links";
 
-/// A life of a gateway, with the certificate for its links.
+/// A life of a gateway, or the helper on its machine, with the certificate for its links.
 ///
-/// The authority of a cluster is made of its key file by each gateway, and is the same on each.
-/// The key of the certificate is new in each life and is never stored.
+/// The authority of a cluster is made of its key file by each of them, and is the same on each.
+/// The key of the certificate is new in each process and is never stored. The certificate has the
+/// number of the gateway and the role, so that neither passes for the other.
 #[derive(Clone)]
 pub struct Identity {
+    role: Role,
     life: Life,
     acceptor: TlsAcceptor,
     connector: TlsConnector,
 }
 
 impl Identity {
-    /// The identity of `life` in the cluster of `key`.
+    /// The identity of `life`, a server, in the cluster of `key`.
     ///
     /// # Errors
     /// The cryptographic library gives no key or refuses its settings.
     pub fn new(key: &KeyFile, life: Life) -> io::Result<Self> {
+        Self::of(key, Role::Server, life)
+    }
+
+    /// The identity of the helper on the machine of `gateway`. It has no life: its number is 0,
+    /// which no life has.
+    ///
+    /// # Errors
+    /// The cryptographic library gives no key or refuses its settings.
+    pub fn of_helper(key: &KeyFile, gateway: GatewayId) -> io::Result<Self> {
+        Self::of(key, Role::Helper, Life { gateway, number: 0 })
+    }
+
+    fn of(key: &KeyFile, role: Role, life: Life) -> io::Result<Self> {
         let (root, issuer) = authority(key)?;
         let own = KeyPair::generate().map_err(io::Error::other)?;
-        let name = name_of(life.gateway);
+        let name = Name { role, gateway: life.gateway }.in_certificate();
         let mut params = CertificateParams::new([name.clone()]).map_err(io::Error::other)?;
         params.distinguished_name.push(DnType::CommonName, name);
         let certificate = params.signed_by(&own, &issuer).map_err(io::Error::other)?;
@@ -48,16 +65,29 @@ impl Identity {
         let proof = (CertificateDer::from(certificate), own.serialize_der());
         let roots = Arc::new(roots);
         Ok(Self {
+            role,
             life,
             acceptor: TlsAcceptor::from(Arc::new(accepting(&roots, &proof)?)),
             connector: TlsConnector::from(Arc::new(dialling(&roots, &proof)?)),
         })
     }
 
-    /// The life.
+    /// The life; of a helper, its gateway with the number 0.
     #[must_use]
     pub fn life(&self) -> Life {
         self.life
+    }
+
+    /// The role.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Introduces itself as another life than that of the certificate.
+    #[cfg(test)]
+    pub(crate) fn rename(&mut self, life: Life) {
+        self.life = life;
     }
 
     pub(crate) fn acceptor(&self) -> &TlsAcceptor {
@@ -69,9 +99,14 @@ impl Identity {
     }
 }
 
-/// The name of a gateway in its certificate.
-pub(crate) fn name_of(gateway: GatewayId) -> String {
-    format!("gateway-{gateway}")
+/// The role in which `certificate`, which the handshake has verified, is that of `gateway`; none if
+/// it is another's.
+pub(crate) fn role_of(certificate: &CertificateDer<'_>, gateway: GatewayId) -> Option<Role> {
+    let parsed = ParsedCertificate::try_from(certificate).ok()?;
+    [Role::Server, Role::Helper].into_iter().find(|role| {
+        let name = ServerName::try_from(Name { role: *role, gateway }.in_certificate());
+        name.is_ok_and(|name| verify_server_name(&parsed, &name).is_ok())
+    })
 }
 
 /// The certificate of the cluster's authority, and what signs with its key.
@@ -94,7 +129,7 @@ fn private_key(proof: &Proof) -> PrivateKeyDer<'static> {
     PrivatePkcs8KeyDer::from(proof.1.clone()).into()
 }
 
-/// For those who dial: only gateways of this cluster may.
+/// For those who dial: only those of this cluster may.
 fn accepting(roots: &Arc<RootCertStore>, proof: &Proof) -> io::Result<ServerConfig> {
     let provider = Arc::new(default_provider());
     let verifier =
@@ -113,7 +148,7 @@ fn accepting(roots: &Arc<RootCertStore>, proof: &Proof) -> io::Result<ServerConf
     Ok(config)
 }
 
-/// For dialling: the other side must be the gateway of the dialled name.
+/// For dialling: the other side must have the dialled name.
 fn dialling(roots: &Arc<RootCertStore>, proof: &Proof) -> io::Result<ClientConfig> {
     let provider = Arc::new(default_provider());
     let verifier =
@@ -133,6 +168,6 @@ fn dialling(roots: &Arc<RootCertStore>, proof: &Proof) -> io::Result<ClientConfi
 /// Shows nothing of the keys.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Identity({})", self.life)
+        write!(f, "Identity({:?} of {})", self.role, self.life)
     }
 }

@@ -9,6 +9,10 @@
 //! ([`Frames`]) with messages, such as the words on which the right to reply rests ([`Word`]). A
 //! gateway keeps a link to each other one ([`Mesh`]).
 //!
+//! The helper on a gateway's machine has links, too: others ask it, and it tells them by itself.
+//! Its certificate is another than that of the gateway ([`Role`]), and each accepts from the other
+//! the words alone that are the other's to say.
+//!
 //! Every length is checked before memory is allocated for it. A peer that has not introduced itself
 //! within [`HANDSHAKE_TIME`] is refused, and one that begins a frame has [`FRAME_TIME`] to
 //! complete it.
@@ -28,6 +32,7 @@ mod key_file;
 mod link;
 #[cfg(feature = "net")]
 mod mesh;
+mod name;
 #[cfg(feature = "net")]
 mod places;
 mod words;
@@ -39,7 +44,8 @@ pub use identity::Identity;
 #[cfg(feature = "net")]
 pub use key_file::{KeyFile, KeyFileError};
 #[cfg(feature = "net")]
-pub use link::{FRAME_TIME, HANDSHAKE_TIME, Incoming, Link, LinkError, Outgoing};
+pub use link::{FRAME_TIME, HANDSHAKE_TIME, Incoming, Link, LinkError, Outgoing, Peer};
 #[cfg(feature = "net")]
-pub use mesh::{Heard, LINKS_MAX, Mesh, QUEUED_MAX};
+pub use mesh::{Heard, LINKS_MAX, Mesh, QUEUED_MAX, Reply};
+pub use name::{Name, Role};
 pub use words::{Word, WordError};

@@ -1,8 +1,10 @@
-//! One link: a connection to another gateway over which frames travel in both directions.
+//! One link: a connection to another gateway, or to the helper on its machine, over which frames
+//! travel in both directions.
 
 use crate::frames::{Frames, TooLong, framed};
 use crate::hello::{Answer, Hello, Malformed};
-use crate::identity::{Identity, name_of};
+use crate::identity::{Identity, role_of};
+use crate::name::{Name, Role};
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError};
 use std::io;
@@ -12,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsStream;
-use weir_cluster::{GatewayId, Life, Version};
+use weir_cluster::{Life, Version};
 
 /// Time for a connection, its handshake and the introduction, all together.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
@@ -21,15 +23,32 @@ pub const FRAME_TIME: Duration = Duration::from_secs(5);
 /// Bytes that are read at once.
 const READ_BYTES_MAX: usize = 16 << 10;
 
-/// A link to another gateway.
+/// A link to another gateway, or to the helper on its machine.
 #[derive(Debug)]
 pub struct Link {
-    peer: Life,
+    peer: Peer,
     version: Version,
     /// The receiving half.
     pub incoming: Incoming,
     /// The sending half.
     pub outgoing: Outgoing,
+}
+
+/// The other end of a link. Its role and its gateway are proved by its certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The role.
+    pub role: Role,
+    /// The life, with the number that it says; of a helper, its gateway with the number 0.
+    pub life: Life,
+}
+
+impl Peer {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> Name {
+        Name { role: self.role, gateway: self.life.gateway }
+    }
 }
 
 /// The receiving half of a link.
@@ -54,9 +73,9 @@ pub enum LinkError {
     /// The peer has another key file.
     #[error("the peer has the key file of another cluster")]
     OtherCluster,
-    /// The peer belongs to the cluster and is another gateway than the dialled one.
-    #[error("the peer is not gateway {0}")]
-    OtherGateway(GatewayId),
+    /// The peer belongs to the cluster and is another than the dialled one.
+    #[error("the peer is not {0}")]
+    OtherName(Name),
     /// The peer did not do in time what it had to.
     #[error("the peer took more than {} s for {what}", limit.as_secs())]
     Slow {
@@ -80,64 +99,76 @@ pub enum LinkError {
 }
 
 impl Link {
-    /// Opens a link to gateway `to` at `address`.
+    /// Opens a link to `to` at `address`.
     ///
     /// # Errors
-    /// There is no connection, the peer is not that gateway of this cluster, it refuses the link,
-    /// or all of this takes longer than [`HANDSHAKE_TIME`].
-    pub async fn dial(
-        own: &Identity,
-        to: GatewayId,
-        address: SocketAddr,
-    ) -> Result<Self, LinkError> {
+    /// There is no connection, the peer is another or of another cluster, it refuses the link, or
+    /// all of this takes longer than [`HANDSHAKE_TIME`].
+    pub async fn dial(own: &Identity, to: Name, address: SocketAddr) -> Result<Self, LinkError> {
         let opening = async {
             let tcp = TcpStream::connect(address).await?;
             tcp.set_nodelay(true)?;
-            let name = ServerName::try_from(name_of(to)).map_err(io::Error::other)?;
+            let name = ServerName::try_from(to.in_certificate()).map_err(io::Error::other)?;
             let secured = own.connector().connect(name, tcp).await;
             let mut ends = halves(secured.map_err(|error| named(error, Some(to)))?.into());
             ends.1.send(&Hello::of(own.life()).encode()).await?;
             let answer = ends.0.receive().await.map_err(|error| told(error, to))?;
             match Answer::decode(&answer.ok_or(LinkError::Cut)?)? {
-                Answer::Welcome { from, .. } if from.gateway != to => Err(Malformed.into()),
-                Answer::Welcome { from, version } => Ok(Self::of(from, version, ends)),
+                Answer::Welcome { from, .. } if from.gateway != to.gateway => Err(Malformed.into()),
+                Answer::Welcome { from, version } => {
+                    Ok(Self::of(Peer { role: to.role, life: from }, version, ends))
+                }
                 Answer::Refusal { reason } => Err(LinkError::Refused(reason)),
             }
         };
         in_time(opening).await
     }
 
-    /// Takes over a connection that another gateway dialled.
+    /// Takes over a connection that another gateway dialled, or the helper on its machine. A helper
+    /// takes none from helpers.
     ///
     /// # Errors
-    /// The peer is no gateway of this cluster, introduces itself wrongly, is refused, or takes
-    /// longer than [`HANDSHAKE_TIME`].
+    /// The peer is none of this cluster, introduces itself wrongly, is refused, or takes longer
+    /// than [`HANDSHAKE_TIME`].
     pub async fn accept(own: &Identity, tcp: TcpStream) -> Result<Self, LinkError> {
         let opening = async {
             tcp.set_nodelay(true)?;
             let secured = own.acceptor().accept(tcp).await;
-            let mut ends = halves(secured.map_err(|error| named(error, None))?.into());
+            let secured = secured.map_err(|error| named(error, None))?;
+            let proof = secured.get_ref().1.peer_certificates().and_then(|all| all.first());
+            let proof = proof.cloned();
+            let mut ends = halves(secured.into());
             let hello = Hello::decode(&ends.0.receive().await?.ok_or(LinkError::Cut)?)?;
-            let answer = hello.answer(own.life());
+            let role = proof.and_then(|proof| role_of(&proof, hello.from.gateway));
+            let answer = match role {
+                Some(Role::Helper) if own.role() == Role::Helper => {
+                    refusal("this is a helper, too")
+                }
+                Some(_) => hello.answer(own.life()),
+                None => refusal("your certificate is that of another gateway"),
+            };
             ends.1.send(&answer.encode()).await?;
-            match answer {
-                Answer::Welcome { version, .. } => Ok(Self::of(hello.from, version, ends)),
-                Answer::Refusal { reason } => {
+            match (answer, role) {
+                (Answer::Welcome { version, .. }, Some(role)) => {
+                    Ok(Self::of(Peer { role, life: hello.from }, version, ends))
+                }
+                (Answer::Refusal { reason }, _) => {
                     ends.1.close().await;
                     Err(LinkError::Refused(reason))
                 }
+                (Answer::Welcome { .. }, None) => Err(Malformed.into()),
             }
         };
         in_time(opening).await
     }
 
-    fn of(peer: Life, version: Version, (incoming, outgoing): (Incoming, Outgoing)) -> Self {
+    fn of(peer: Peer, version: Version, (incoming, outgoing): (Incoming, Outgoing)) -> Self {
         Self { peer, version, incoming, outgoing }
     }
 
-    /// The life at the other end.
+    /// The other end.
     #[must_use]
-    pub fn peer(&self) -> Life {
+    pub fn peer(&self) -> Peer {
         self.peer
     }
 
@@ -208,6 +239,10 @@ fn halves(stream: TlsStream<TcpStream>) -> (Incoming, Outgoing) {
     (Incoming { stream: reading, frames: Frames::default(), due: None }, Outgoing(writing))
 }
 
+fn refusal(reason: &str) -> Answer {
+    Answer::Refusal { reason: reason.to_owned() }
+}
+
 async fn in_time(
     opening: impl Future<Output = Result<Link, LinkError>>,
 ) -> Result<Link, LinkError> {
@@ -215,8 +250,8 @@ async fn in_time(
     timeout(HANDSHAKE_TIME, opening).await.map_err(late)?
 }
 
-/// The meaning of a failed handshake. `to` is the dialled gateway.
-fn named(error: io::Error, to: Option<GatewayId>) -> LinkError {
+/// The meaning of a failed handshake. `to` is the name that was dialled.
+fn named(error: io::Error, to: Option<Name>) -> LinkError {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match (inner, to) {
         (
@@ -224,7 +259,7 @@ fn named(error: io::Error, to: Option<GatewayId>) -> LinkError {
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )),
             Some(to),
-        ) => LinkError::OtherGateway(to),
+        ) => LinkError::OtherName(to),
         (
             Some(
                 rustls::Error::InvalidCertificate(_)
@@ -240,7 +275,7 @@ fn named(error: io::Error, to: Option<GatewayId>) -> LinkError {
 
 /// The reason for which the first message after the handshake failed: the peer's objection to our
 /// certificate comes then.
-fn told(error: LinkError, to: GatewayId) -> LinkError {
+fn told(error: LinkError, to: Name) -> LinkError {
     match error {
         LinkError::Connection(error) => named(error, Some(to)),
         error => error,

@@ -1,14 +1,18 @@
-//! The links of one gateway to all others, over which words travel.
+//! The links of one gateway to all others and to the helpers on their machines, or those of a
+//! helper to the gateways, over which words travel.
 //!
-//! Each gateway dials each other one when it has a word for it, and keeps the link. A word may be
-//! lost: the rules repeat what matters. So nothing here waits for a peer: of words that cannot be
-//! sent the oldest are dropped, and so are words that arrive faster than they are read.
+//! Each dials another when it has a word for it, and keeps the link. A helper answers questions
+//! over the link on which they came. A word may be lost: the rules repeat what matters. So nothing
+//! here waits for a peer: of words that cannot be sent the oldest are dropped, and so are words that
+//! arrive faster than they are read.
 
 use crate::identity::Identity;
-use crate::link::Link;
+use crate::link::{Link, LinkError, Peer};
+use crate::name::{Name, Role};
 use crate::places::{Bounds, Place, Places};
 use crate::words::{Word, WordError};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +22,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 use weir_cluster::{GatewayId, Life};
 
-/// Words to one gateway that were not sent yet. Beyond: the oldest is dropped.
+/// Words to one gateway or helper that were not sent yet. Beyond: the oldest is dropped.
 pub const QUEUED_MAX: usize = 32;
 /// Links that others have opened. Beyond: a further one is closed.
 pub const LINKS_MAX: usize = 256;
@@ -29,21 +33,42 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Time before the next attempt to accept a connection, if the system has no room for one.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// A word, and the life that the link has proved it to be from.
+/// A word, and the life that the link has proved it to be from; the number of a helper is 0.
 pub type Heard = (Life, Word);
 
-/// The links of a gateway. All of them end when this is dropped.
+/// The answer of a helper to a word of a life, if it has one. It does not block.
+pub type Reply = dyn Fn(Life, Word) -> Option<Word> + Send + Sync;
+
+/// The use of words that arrive.
+#[derive(Clone)]
+enum Ears {
+    /// They are kept for the gateway.
+    Queue(mpsc::Sender<Heard>),
+    /// They are answered by the helper.
+    Reply(Arc<Reply>),
+}
+
+impl fmt::Debug for Ears {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Queue(_) => "Queue",
+            Self::Reply(_) => "Reply",
+        })
+    }
+}
+
+/// The links of a gateway or a helper. All of them end when this is dropped.
 #[derive(Debug)]
 pub struct Mesh {
     own: Arc<Identity>,
-    heard: mpsc::Sender<Heard>,
-    peers: BTreeMap<GatewayId, Peer>,
+    ears: Ears,
+    others: BTreeMap<Name, Other>,
     listening: Vec<Task>,
 }
 
-/// Another gateway.
+/// Another gateway, or a helper.
 #[derive(Debug)]
-struct Peer {
+struct Other {
     address: SocketAddr,
     queue: Arc<Queue>,
     _sending: Task,
@@ -100,67 +125,100 @@ impl Queue {
 }
 
 impl Mesh {
-    /// No links yet. What others say goes to `heard`; if that is full, it is dropped.
+    /// No links yet, of a gateway. What others say goes to `heard`; if that is full, it is dropped.
     #[must_use]
     pub fn new(own: Identity, heard: mpsc::Sender<Heard>) -> Self {
-        let own = Arc::new(own);
-        Self { own, heard, peers: BTreeMap::new(), listening: Vec::new() }
+        Self::with(own, Ears::Queue(heard))
+    }
+
+    /// No links yet, of a helper. `reply` answers the questions of gateways.
+    #[must_use]
+    pub fn answering(own: Identity, reply: Arc<Reply>) -> Self {
+        Self::with(own, Ears::Reply(reply))
+    }
+
+    fn with(own: Identity, ears: Ears) -> Self {
+        Self { own: Arc::new(own), ears, others: BTreeMap::new(), listening: Vec::new() }
     }
 
     /// Accepts links of others at `listener` from now on. Called within a runtime of tokio.
     pub fn listen(&mut self, listener: TcpListener) {
-        let accepting = accept(listener, Arc::clone(&self.own), self.heard.clone());
+        let accepting = accept(listener, Arc::clone(&self.own), self.ears.clone());
         self.listening.push(Task(tokio::spawn(accepting)));
     }
 
     /// Takes over where the other gateways are. Links to those that are gone or elsewhere end.
     /// Called within a runtime of tokio.
     pub fn follow(&mut self, addresses: &BTreeMap<GatewayId, SocketAddr>) {
-        self.peers.retain(|gateway, peer| addresses.get(gateway) == Some(&peer.address));
+        self.follow_all(Role::Server, addresses);
+    }
+
+    /// As [`Self::follow`], for the helpers on the machines of the other gateways.
+    pub fn follow_helpers(&mut self, addresses: &BTreeMap<GatewayId, SocketAddr>) {
+        self.follow_all(Role::Helper, addresses);
+    }
+
+    fn follow_all(&mut self, role: Role, addresses: &BTreeMap<GatewayId, SocketAddr>) {
+        self.others.retain(|name, other| {
+            name.role != role || addresses.get(&name.gateway) == Some(&other.address)
+        });
         for (&gateway, &address) in addresses {
-            if gateway == self.own.life().gateway || self.peers.contains_key(&gateway) {
+            let name = Name { role, gateway };
+            if gateway == self.own.life().gateway || self.others.contains_key(&name) {
                 continue;
             }
             let queue = Arc::new(Queue::default());
-            let place = (gateway, address);
+            let place = (name, address);
             let sending =
-                send_all(Arc::clone(&self.own), place, Arc::clone(&queue), self.heard.clone());
+                send_all(Arc::clone(&self.own), place, Arc::clone(&queue), self.ears.clone());
             let task = Task(tokio::spawn(sending));
-            self.peers.insert(gateway, Peer { address, queue, _sending: task });
+            self.others.insert(name, Other { address, queue, _sending: task });
         }
     }
 
-    /// Sends a word to a gateway, if it is known where that is. Does not wait.
+    /// Sends a word to a gateway, or a question to the helper on its machine, if it is known where
+    /// that is. Does not wait.
     pub fn send(&self, to: GatewayId, word: Word) {
-        if let Some(peer) = self.peers.get(&to) {
-            peer.queue.add(word);
+        let role = match word {
+            Word::Question { .. } => Role::Helper,
+            Word::Message(_) | Word::Helper(_) => Role::Server,
+        };
+        if let Some(other) = self.others.get(&Name { role, gateway: to }) {
+            other.queue.add(word);
+        }
+    }
+
+    /// Sends a word to all gateways whose places are known. Does not wait.
+    pub fn send_to_all(&self, word: Word) {
+        for name in self.others.keys().filter(|name| name.role == Role::Server) {
+            self.send(name.gateway, word);
         }
     }
 }
 
-/// Sends the words of `queue` to a gateway, for ever.
+/// Sends the words of `queue` to a gateway or a helper, for ever.
 async fn send_all(
     own: Arc<Identity>,
-    (gateway, address): (GatewayId, SocketAddr),
+    (to, address): (Name, SocketAddr),
     queue: Arc<Queue>,
-    heard: mpsc::Sender<Heard>,
+    ears: Ears,
 ) {
     let mut told = None;
     loop {
         queue.filled().await;
-        let ended = match Link::dial(&own, gateway, address).await {
+        let ended = match Link::dial(&own, to, address).await {
             Ok(link) => {
                 if told.take().is_some() {
-                    tracing::info!(%gateway, %address, "the link to a gateway is open again");
+                    tracing::info!(%to, %address, "a link is open again");
                 }
-                send_over(link, &queue, &heard).await
+                send_over(&own, link, &queue, &ears).await
             }
             Err(error) => Some(error.to_string()),
         };
-        // A gateway that is away for long is told of once.
+        // One that is away for long is told of once.
         if ended.is_some() && ended != told {
             let error = ended.as_deref().unwrap_or_default();
-            tracing::warn!(%gateway, %address, %error, "no link to a gateway");
+            tracing::warn!(%to, %address, %error, "no link");
             told = ended;
         }
         sleep(RETRY).await;
@@ -169,7 +227,7 @@ async fn send_all(
 
 /// Sends words over `link` until it ends, and hears what comes back. Returns the reason, unless the
 /// peer has closed the link.
-async fn send_over(mut link: Link, queue: &Queue, heard: &mpsc::Sender<Heard>) -> Option<String> {
+async fn send_over(own: &Identity, mut link: Link, queue: &Queue, ears: &Ears) -> Option<String> {
     let peer = link.peer();
     loop {
         tokio::select! {
@@ -180,7 +238,7 @@ async fn send_over(mut link: Link, queue: &Queue, heard: &mpsc::Sender<Heard>) -
             }
             received = link.incoming.receive() => match received {
                 Ok(Some(message)) => {
-                    if let Err(error) = hear(peer, &message, heard) {
+                    if let Err(error) = hear(own.role(), peer, &message, ears) {
                         return Some(error.to_string());
                     }
                 }
@@ -196,39 +254,50 @@ async fn send_over(mut link: Link, queue: &Queue, heard: &mpsc::Sender<Heard>) -
 enum Wrong {
     #[error(transparent)]
     Word(WordError),
-    #[error("a word in the name of another gateway than {0}")]
-    OtherName(Life),
+    #[error("a word that is not for {0} to say")]
+    NotIts(Name),
 }
 
-/// Passes a message on, unless it is of a newer version or nobody reads.
-fn hear(peer: Life, message: &[u8], heard: &mpsc::Sender<Heard>) -> Result<(), Wrong> {
+/// Passes a message on, unless it is of a newer version or nobody reads. Returns the answer, if
+/// there is one.
+fn hear(own: Role, peer: Peer, message: &[u8], ears: &Ears) -> Result<Option<Word>, Wrong> {
     let word = match Word::decode(message) {
-        Ok(word) if !is_own(peer, &word) => return Err(Wrong::OtherName(peer)),
+        Ok(word) if !is_its(own, peer, &word) => return Err(Wrong::NotIts(peer.name())),
         Ok(word) => word,
         Err(WordError::Newer(version)) => {
-            tracing::debug!(%peer, %version, "ignored a word of a newer version");
-            return Ok(());
+            tracing::debug!(peer = %peer.name(), %version, "ignored a word of a newer version");
+            return Ok(None);
         }
         Err(error) => return Err(Wrong::Word(error)),
     };
-    if heard.try_send((peer, word)).is_err() {
-        tracing::debug!(%peer, "dropped a word: too many have not been read");
+    match ears {
+        Ears::Reply(reply) => return Ok(reply(peer.life, word)),
+        Ears::Queue(heard) => {
+            if heard.try_send((peer.life, word)).is_err() {
+                tracing::debug!(peer = %peer.name(), "dropped a word: too many have not been read");
+            }
+        }
     }
-    Ok(())
+    Ok(None)
 }
 
-/// Does `peer` speak for itself? A helper has the number of the gateway on its machine, and speaks
-/// of that gateway's lives alone.
-fn is_own(peer: Life, word: &Word) -> bool {
+/// Is it for `peer` to say this to somebody in the role `own`? A life speaks for itself, and a
+/// helper of the lives of its gateway alone; helpers are asked, and gateways are told.
+fn is_its(own: Role, peer: Peer, word: &Word) -> bool {
+    let roles = (peer.role, own);
     match word {
-        Word::Message(message) => message.from == peer,
-        Word::Question { by, .. } => *by == peer,
-        Word::Helper(word) => word.life.gateway == peer.gateway,
+        Word::Message(message) => {
+            roles == (Role::Server, Role::Server) && message.from == peer.life
+        }
+        Word::Question { by, .. } => roles == (Role::Server, Role::Helper) && *by == peer.life,
+        Word::Helper(word) => {
+            roles == (Role::Helper, Role::Server) && word.life.gateway == peer.life.gateway
+        }
     }
 }
 
 /// Accepts links, for ever.
-async fn accept(listener: TcpListener, own: Arc<Identity>, heard: mpsc::Sender<Heard>) {
+async fn accept(listener: TcpListener, own: Arc<Identity>, ears: Ears) {
     let (places, links) = (Places::new(HANDSHAKES), Arc::new(Semaphore::new(LINKS_MAX)));
     let mut open = JoinSet::new();
     loop {
@@ -250,16 +319,16 @@ async fn accept(listener: TcpListener, own: Arc<Identity>, heard: mpsc::Sender<H
             continue;
         };
         let held = (place, permit);
-        open.spawn(serve((tcp, from), Arc::clone(&own), held, heard.clone()));
+        open.spawn(serve((tcp, from), Arc::clone(&own), held, ears.clone()));
     }
 }
 
-/// Hears what comes over an accepted connection until it ends.
+/// Hears words over an accepted connection, and answers them, until it ends.
 async fn serve(
     (tcp, from): (TcpStream, SocketAddr),
     own: Arc<Identity>,
     (place, _permit): (Place, OwnedSemaphorePermit),
-    heard: mpsc::Sender<Heard>,
+    ears: Ears,
 ) {
     let mut link = match Link::accept(&own, tcp).await {
         Ok(link) => link,
@@ -269,22 +338,33 @@ async fn serve(
         }
     };
     drop(place);
+    let peer = link.peer().name();
+    match answer_all(own.role(), &mut link, &ears).await {
+        Ok(()) => {}
+        Err(Ended::Wrong(error)) => tracing::warn!(%peer, %error, "closed a link"),
+        Err(Ended::Link(error)) => tracing::debug!(%peer, %error, "a link ended"),
+    }
+}
+
+/// The reason for which an accepted link ended.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+/// Hears and answers until the peer closes the link. A peer that does not take its answer gets no
+/// other, and delays nobody else.
+async fn answer_all(own: Role, link: &mut Link, ears: &Ears) -> Result<(), Ended> {
     let peer = link.peer();
-    loop {
-        match link.incoming.receive().await {
-            Ok(Some(message)) => {
-                if let Err(error) = hear(peer, &message, &heard) {
-                    tracing::warn!(%peer, %error, "closed a link");
-                    return;
-                }
-            }
-            Ok(None) => return,
-            Err(error) => {
-                tracing::debug!(%peer, %error, "a link ended");
-                return;
-            }
+    while let Some(message) = link.incoming.receive().await? {
+        if let Some(word) = hear(own, peer, &message, ears)? {
+            link.outgoing.send(&word.encode()).await?;
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::{FRAME_BYTES_MAX, KeyFile};
 use std::path::Path;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use weir_cluster::GatewayId;
 
 /// A directory with key files.
 struct Keys(tempfile::TempDir);
@@ -16,6 +17,11 @@ impl Keys {
             KeyFile::create(&base.path().join(name)).unwrap();
         }
         Self(base)
+    }
+
+    fn helper(&self, gateway: u16) -> Identity {
+        let key = KeyFile::read(&self.0.path().join("ours")).unwrap();
+        Identity::of_helper(&key, GatewayId(gateway)).unwrap()
     }
 
     /// A gateway with key file `key`, in its fifth life.
@@ -42,14 +48,24 @@ async fn listening(own: Identity) -> (SocketAddr, Accepted) {
     (address, accepted)
 }
 
-/// The two ends of an attempt of gateway `from` to open a link to `to`, where `there` listens.
+/// The two ends of an attempt of `from` to open a link to gateway `to`, where `there` listens.
 async fn attempt(
     from: Identity,
     to: u16,
     there: Identity,
 ) -> (Result<Link, LinkError>, Result<Link, LinkError>) {
+    attempt_as(from, Role::Server, to, there).await
+}
+
+async fn attempt_as(
+    from: Identity,
+    role: Role,
+    to: u16,
+    there: Identity,
+) -> (Result<Link, LinkError>, Result<Link, LinkError>) {
     let (address, accepted) = listening(there).await;
-    let dialled = Link::dial(&from, GatewayId(to), address).await;
+    let to = Name { role, gateway: GatewayId(to) };
+    let dialled = Link::dial(&from, to, address).await;
     (dialled, accepted.await.unwrap())
 }
 
@@ -64,7 +80,8 @@ async fn open() -> (Link, Link) {
 #[tokio::test]
 async fn gateways_of_a_cluster_exchange_messages() {
     let (mut near, mut far) = open().await;
-    assert_eq!((near.peer(), far.peer()), (fifth(2), fifth(1)));
+    let server = |gateway| Peer { role: Role::Server, life: fifth(gateway) };
+    assert_eq!((near.peer(), far.peer()), (server(2), server(1)));
     assert_eq!((near.version(), far.version()), (Version::CURRENT, Version::CURRENT));
     let long = vec![7; FRAME_BYTES_MAX];
     let sending = tokio::spawn(async move {
@@ -101,6 +118,47 @@ async fn another_gateway_is_not_taken_for_the_dialled_one() {
     let error = near.unwrap_err().to_string();
     assert_eq!(error, "the peer is not gateway 3");
     assert!(far.is_err());
+}
+
+#[tokio::test]
+async fn a_helper_proves_that_it_is_one_and_of_which_gateway() {
+    let keys = Keys::new();
+    let of_helper = |gateway| Life { gateway: GatewayId(gateway), number: 0 };
+    let (near, far) = attempt_as(keys.gateway("ours", 1), Role::Helper, 2, keys.helper(2)).await;
+    assert_eq!(near.unwrap().peer(), Peer { role: Role::Helper, life: of_helper(2) });
+    assert_eq!(far.unwrap().peer(), Peer { role: Role::Server, life: fifth(1) });
+    let (near, far) = attempt(keys.helper(1), 2, keys.gateway("ours", 2)).await;
+    assert_eq!(near.unwrap().peer(), Peer { role: Role::Server, life: fifth(2) });
+    assert_eq!(far.unwrap().peer(), Peer { role: Role::Helper, life: of_helper(1) });
+}
+
+#[tokio::test]
+async fn a_helper_does_not_pass_for_a_server_nor_a_server_for_a_helper() {
+    let keys = Keys::new();
+    let (near, far) = attempt(keys.gateway("ours", 1), 2, keys.helper(2)).await;
+    assert_eq!(near.unwrap_err().to_string(), "the peer is not gateway 2");
+    assert!(far.is_err());
+    let there = keys.gateway("ours", 2);
+    let (near, _) = attempt_as(keys.gateway("ours", 1), Role::Helper, 2, there).await;
+    assert_eq!(near.unwrap_err().to_string(), "the peer is not the helper of gateway 2");
+    let (near, far) = attempt_as(keys.helper(1), Role::Helper, 2, keys.helper(2)).await;
+    for end in [near, far] {
+        let error = end.unwrap_err().to_string();
+        assert!(error.contains("this is a helper, too"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_dials_in_the_name_of_another_gateway() {
+    let keys = Keys::new();
+    let (address, accepted) = listening(keys.gateway("ours", 2)).await;
+    let mut impostor = keys.gateway("ours", 1);
+    impostor.rename(fifth(3));
+    let to = Name { role: Role::Server, gateway: GatewayId(2) };
+    for end in [Link::dial(&impostor, to, address).await, accepted.await.unwrap()] {
+        let error = end.unwrap_err().to_string();
+        assert!(error.contains("that of another gateway"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::KeyFile;
-use weir_cluster::{Body, HelperWord, MachineId, Message, Version};
+use weir_cluster::{Asked, Body, HelperWord, MachineId, Message, Version};
 use weir_core::Mono;
 
 /// Gateways 1 and 2 of one cluster.
@@ -14,6 +14,10 @@ struct Two {
 
 fn life(gateway: u16) -> Life {
     Life { gateway: GatewayId(gateway), number: 1 }
+}
+
+fn server(gateway: u16) -> Name {
+    Name { role: Role::Server, gateway: GatewayId(gateway) }
 }
 
 fn ask(from: Life, asked: u64) -> Word {
@@ -87,20 +91,96 @@ async fn a_word_in_the_name_of_another_life_closes_the_link() {
 }
 
 #[test]
-fn nobody_speaks_for_another_gateway() {
+fn nobody_speaks_for_another_gateway_or_in_another_role() {
     let (version, at, machine) = (Version::CURRENT, Mono(1), MachineId(1));
     let helper = |life| {
         let (runs, answers) = (false, None);
         Word::Helper(HelperWord { version, machine, life, runs, answers })
     };
+    // A promise, a question to a helper and the word of one, in the name of a gateway; the roles of
+    // sender and receiver for whom each of them is.
     let words = |gateway| {
         let by = life(gateway);
-        [ask(by, 1), Word::Question { version, by, at }, helper(by)]
+        [
+            (ask(by, 1), (Role::Server, Role::Server)),
+            (Word::Question { version, by, at }, (Role::Server, Role::Helper)),
+            (helper(by), (Role::Helper, Role::Server)),
+        ]
     };
-    assert!(words(1).iter().all(|word| is_own(life(1), word)));
-    assert!(!words(2).iter().any(|word| is_own(life(1), word)));
+    for role in [Role::Server, Role::Helper] {
+        for own in [Role::Server, Role::Helper] {
+            let peer = Peer { role, life: life(1) };
+            for (word, roles) in words(1) {
+                assert_eq!(is_its(own, peer, &word), roles == (role, own), "{word:?} {roles:?}");
+            }
+            assert!(!words(2).iter().any(|(word, _)| is_its(own, peer, word)));
+        }
+    }
     let earlier = Life { number: 7, ..life(1) };
-    assert!(is_own(life(1), &helper(earlier)) && !is_own(life(1), &ask(earlier, 1)));
+    let peer = Peer { role: Role::Server, life: life(1) };
+    assert!(!is_its(Role::Server, peer, &ask(earlier, 1)));
+    let peer = Peer { role: Role::Helper, life: Life { number: 0, ..life(1) } };
+    assert!(is_its(Role::Server, peer, &helper(earlier)), "a helper outlives lives");
+}
+
+/// The mesh of the helper on the machine of gateway 2, which says that its first life has ended.
+async fn helper(key: &KeyFile) -> (Mesh, SocketAddr) {
+    let reply = |_, word| {
+        let Word::Question { version, by, at } = word else { return None };
+        let answers = Some(Asked { by, at, noted: false });
+        let (life, machine) = (life(2), MachineId(1));
+        Some(Word::Helper(HelperWord { version, machine, life, runs: false, answers }))
+    };
+    let own = Identity::of_helper(key, GatewayId(2)).unwrap();
+    let mut mesh = Mesh::answering(own, Arc::new(reply));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    mesh.listen(listener);
+    (mesh, address)
+}
+
+#[tokio::test]
+async fn a_helper_answers_questions_and_speaks_by_itself() {
+    let key = key();
+    let (mut helper, address) = helper(&key).await;
+    let (sender, mut heard) = mpsc::channel(64);
+    let mut mesh = Mesh::new(identity(&key, 1), sender);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    helper.follow(&[(GatewayId(1), listener.local_addr().unwrap())].into());
+    mesh.listen(listener);
+    mesh.follow_helpers(&[(GatewayId(2), address)].into());
+    let version = Version::CURRENT;
+    for at in [Mono(5), Mono(6)] {
+        mesh.send(GatewayId(2), Word::Question { version, by: life(1), at });
+        let (from, Word::Helper(word)) = heard.recv().await.unwrap() else { panic!() };
+        assert_eq!(from, Life { number: 0, ..life(2) });
+        assert_eq!(word.answers, Some(Asked { by: life(1), at, noted: false }));
+    }
+    let (runs, answers) = (false, None);
+    let word = HelperWord { version, machine: MachineId(1), life: life(2), runs, answers };
+    helper.send(GatewayId(1), Word::Helper(word));
+    let (from, told) = heard.recv().await.unwrap();
+    assert_eq!((from, told), (Life { number: 0, ..life(2) }, Word::Helper(word)));
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_no_answers_does_not_delay_others() {
+    let key = key();
+    let (_helper, address) = helper(&key).await;
+    let to = Name { role: Role::Helper, gateway: GatewayId(2) };
+    let question =
+        |gateway| Word::Question { version: Version::CURRENT, by: life(gateway), at: Mono(1) };
+    let mut slow = Link::dial(&identity(&key, 3), to, address).await.unwrap();
+    // It takes none of the answers, so that the helper takes none of its questions at last.
+    let many = question(3).encode();
+    let asking = tokio::spawn(async move { while slow.outgoing.send(&many).await.is_ok() {} });
+    for _ in 0..20 {
+        let mut link = Link::dial(&identity(&key, 1), to, address).await.unwrap();
+        link.outgoing.send(&question(1).encode()).await.unwrap();
+        let answer = link.incoming.receive().await.unwrap().unwrap();
+        assert!(matches!(Word::decode(&answer), Ok(Word::Helper(_))));
+    }
+    asking.abort();
 }
 
 #[tokio::test]
@@ -121,7 +201,7 @@ async fn a_gateway_that_comes_back_elsewhere_is_reached_again() {
     // And after that it is known nowhere.
     two.addresses.remove(&GatewayId(2));
     two.meshes[0].follow(&two.addresses);
-    assert!(two.meshes[0].peers.is_empty());
+    assert!(two.meshes[0].others.is_empty());
     two.meshes[0].send(GatewayId(2), ask(life(1), 3));
 }
 
@@ -137,7 +217,7 @@ async fn of_words_that_cannot_be_sent_the_oldest_are_dropped() {
     for asked in 0..100 {
         mesh.send(GatewayId(2), ask(life(1), asked));
     }
-    let queue = &mesh.peers[&GatewayId(2)].queue;
+    let queue = &mesh.others[&server(2)].queue;
     assert_eq!(queue.words().len(), QUEUED_MAX);
     assert_eq!(queue.words().back(), Some(&ask(life(1), 99)));
 }
@@ -148,11 +228,11 @@ async fn words_that_nobody_reads_are_dropped_and_do_not_block_the_link() {
     for asked in 0..500 {
         two.meshes[0].send(GatewayId(2), ask(life(1), asked));
         // The queue is not to be the one that drops.
-        while two.meshes[0].peers[&GatewayId(2)].queue.words().len() >= QUEUED_MAX {
+        while two.meshes[0].others[&server(2)].queue.words().len() >= QUEUED_MAX {
             sleep(Duration::from_millis(1)).await;
         }
     }
-    while !two.meshes[0].peers[&GatewayId(2)].queue.words().is_empty() {
+    while !two.meshes[0].others[&server(2)].queue.words().is_empty() {
         sleep(Duration::from_millis(1)).await;
     }
     assert!(two.heard[1].recv().await.is_some());
