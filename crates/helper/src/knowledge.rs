@@ -75,8 +75,8 @@ impl Knowledge {
     ) -> Result<(), Objection> {
         self.check(life)?;
         if let Some(known) = self.announced.filter(|known| known.machine == machine) {
-            let is_later = life.number > known.number;
-            if !is_later && !(again && self.knows(machine, life)) {
+            let is_same = again && self.knows(machine, life);
+            if life.number <= known.number && !is_same {
                 return Err(Objection::NotLater { life, latest: known.number });
             }
         }

@@ -20,7 +20,7 @@ const REFUSAL: u8 = 2;
 /// The introduction of the gateway that dials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The dialling life.
+    /// The dialling life; of a helper, its gateway with the number 0.
     pub from: Life,
     /// The oldest version of the messages that it knows.
     pub oldest: Version,
@@ -33,7 +33,7 @@ pub struct Hello {
 pub enum Answer {
     /// The link is open.
     Welcome {
-        /// The dialled life.
+        /// The dialled life; of a helper, its gateway with the number 0.
         from: Life,
         /// The version of the messages that follow.
         version: Version,

@@ -3,8 +3,8 @@
 //!
 //! Each dials another when it has a word for it, and keeps the link. A helper answers questions
 //! over the link on which they came. A word may be lost: the rules repeat what matters. So nothing
-//! here waits for a peer: of words that cannot be sent the oldest are dropped, and so are words that
-//! arrive faster than they are read.
+//! here waits for a peer: of words that cannot be sent the oldest are dropped, and so are words
+//! that arrive faster than they are read.
 
 use crate::identity::Identity;
 use crate::link::{Link, LinkError, Peer};
