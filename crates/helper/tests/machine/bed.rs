@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
@@ -24,6 +25,7 @@ pub(crate) const ADDRESS: &str = "10.81.0.100";
 /// Names of environment variables for the processes of the tests.
 pub(crate) const KEY: &str = "WEIR_TEST_KEY";
 pub(crate) const LISTEN: &str = "WEIR_TEST_LISTEN";
+pub(crate) const HOOK: &str = "WEIR_TEST_HOOK";
 pub(crate) const SOCKET: &str = "WEIR_TEST_SOCKET";
 
 /// The longest wait for anything that is sure to come.
@@ -125,7 +127,23 @@ impl Bed {
 
     /// Starts the helper, and waits until it listens.
     pub(crate) fn helper(&self) -> Process {
-        let child = self.process("helper_process").stdout(Stdio::null()).spawn().unwrap();
+        self.started(self.process("helper_process"))
+    }
+
+    /// As [`Self::helper`], with a hook that takes a second to record the end of an address in the
+    /// returned file.
+    pub(crate) fn helper_with_slow_hook(&self) -> (Process, PathBuf) {
+        let (hook, record) = (self.work.path().join("hook"), self.work.path().join("record"));
+        let remove = format!("sleep 1; touch {}", record.display());
+        std::fs::write(&hook, format!("#!/bin/sh\n[ $1 = add ] || {{ {remove}; }}\n")).unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = self.process("helper_process");
+        command.env(HOOK, hook);
+        (self.started(command), record)
+    }
+
+    fn started(&self, mut command: Command) -> Process {
+        let child = command.stdout(Stdio::null()).spawn().unwrap();
         let socket = self.socket();
         wait_for("the helper to listen", || {
             std::os::unix::net::UnixStream::connect(&socket).is_ok()

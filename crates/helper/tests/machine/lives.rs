@@ -62,6 +62,31 @@ fn killed() {
 }
 
 #[test]
+fn nothing_is_said_before_the_hook_has_removed_the_address() {
+    alone("lives::ordered");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn ordered() {
+    let bed = Bed::new();
+    let (_helper, removed) = bed.helper_with_slow_hook();
+    let mut two = Other::new(&bed, "two");
+    let mut server = holding(&bed, 1, &[&two]);
+    assert!(two.asks(WAIT).unwrap().0.runs);
+    server.process.kill();
+    loop {
+        // Questions are answered meanwhile.
+        let (word, _) = two.asks(WAIT).unwrap();
+        if !word.runs {
+            break;
+        }
+    }
+    assert!(removed.exists() && !has_address());
+    assert!(!two.hears().runs);
+}
+
+#[test]
 fn a_server_that_is_stopped_runs() {
     alone("lives::stopped");
 }

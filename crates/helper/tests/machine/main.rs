@@ -8,9 +8,11 @@ mod hostile;
 mod lives;
 mod server;
 
-use bed::{KEY, LISTEN, SOCKET};
+use bed::{HOOK, KEY, LISTEN, SOCKET};
 use std::env::var_os;
 use std::path::Path;
+use std::time::Duration;
+use weir_address::Hook;
 use weir_cluster::GatewayId;
 use weir_helper::{Options, SocketMode, serve};
 use weir_links::KeyFile;
@@ -25,7 +27,8 @@ fn helper_process() {
         socket: var_os(SOCKET).unwrap().into(),
         socket_mode: SocketMode::Owner,
         server_uid: rustix::process::geteuid().as_raw(),
-        hook: None,
+        hook: var_os(HOOK)
+            .map(|program| Hook { program: program.into(), patience: Duration::from_secs(60) }),
     };
     serve(options).unwrap();
 }
