@@ -1,5 +1,6 @@
 //! The cost of the store's operations beside the bare system calls, in µs per call: `cargo run
-//! --release -p weir-store --example costs -- DIRECTORY`.
+//! --release -p weir-store --example costs -- DIRECTORY`. With `--features ceph` the store is one
+//! of two kinds; that must cost nothing.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a measuring tool may stop at any error")]
 
 use std::fs::OpenOptions;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use weir_core::store::{CreateHow, Stability};
 use weir_core::testing::block_on;
 use weir_core::{Credentials, Name, SetAttr, Shared, Store};
-use weir_store::{Descriptors, Durability, LocalStore, Options, Pool, prepare_process};
+use weir_store::{Descriptors, Durability, Options, Pool, VolumeStore, prepare_process};
 
 const ROUNDS: u32 = 200_000;
 const NAMES: u32 = 20_000;
@@ -29,12 +30,12 @@ fn main() {
         descriptors: Descriptors::new(32_768),
         pool: Pool::new(16).unwrap(),
     };
-    let store = LocalStore::open(&directory.join("volume"), &options).unwrap();
+    let store = VolumeStore::open_local(&directory.join("volume"), &options).unwrap();
     data(&store, directory);
     names(&store, directory);
 }
 
-fn data(store: &LocalStore, directory: &Path) {
+fn data(store: &VolumeStore, directory: &Path) {
     let name = Name::new(b"data").unwrap();
     let how = CreateHow::Unchecked(SetAttr { mode: Some(0o644), ..SetAttr::default() });
     let made = block_on(store.create(&store.root(), name, &how, &Credentials::ROOT)).unwrap();
@@ -86,7 +87,7 @@ fn data(store: &LocalStore, directory: &Path) {
     report("LOOKUP", 0.0, lookup);
 }
 
-fn names(store: &LocalStore, directory: &Path) {
+fn names(store: &VolumeStore, directory: &Path) {
     let bare_directory = directory.join("volume/root");
     let path = |round: u32| bare_directory.join(format!("n{round:06}"));
     let create_bare = measure(NAMES, |round| {

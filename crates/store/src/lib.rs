@@ -20,6 +20,9 @@ mod creds;
 mod datagram;
 mod descriptors;
 mod details_format;
+#[cfg(feature = "ceph")]
+#[expect(unsafe_code, reason = "polling a future that is a part of another")]
+mod either;
 mod error;
 mod index_memory;
 mod local;

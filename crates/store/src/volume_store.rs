@@ -1,11 +1,14 @@
 //! [`VolumeStore`]: the store of a volume, whichever kind it is of.
 //!
 //! The kinds are a closed set with static dispatch. With one kind, as without the feature `ceph`,
-//! the enums have the layout of what they contain, and a match on them is no instruction.
+//! the enums have the layout of what they contain, and a match on them is no instruction. With two,
+//! no future is boxed.
 
 #[cfg(feature = "ceph")]
 use crate::ceph::{CephObject, CephOpenError, CephStore};
 use crate::control::{StoreControl, Usage};
+#[cfg(feature = "ceph")]
+use crate::either::Either;
 use crate::local::{Inode, LocalStore, OpenError, Options};
 use crate::sync::Arc;
 use std::path::Path;
@@ -58,12 +61,10 @@ macro_rules! hand_on {
 #[cfg(feature = "ceph")]
 macro_rules! hand_on {
     ($this:ident, ($($object:ident),+), $store:ident => $call:expr) => {
-        async move {
-            match ($this, $($object),+) {
-                (Self::Local($store), $(VolumeObject::Local($object)),+) => $call.await,
-                (Self::Ceph($store), $(VolumeObject::Ceph($object)),+) => $call.await,
-                _ => Err(FsError::CrossVolume),
-            }
+        match ($this, $($object),+) {
+            (Self::Local($store), $(VolumeObject::Local($object)),+) => Either::First($call),
+            (Self::Ceph($store), $(VolumeObject::Ceph($object)),+) => Either::Second($call),
+            _ => Either::Neither(FsError::CrossVolume),
         }
     };
 }
@@ -103,10 +104,6 @@ fn made<O>(made: Made<O>, of: impl FnOnce(O) -> VolumeObject) -> Made<VolumeObje
     Made { object: of(object), attr, dir }
 }
 
-#[cfg_attr(
-    feature = "ceph",
-    expect(clippy::manual_async_fn, reason = "with one kind of store they are no async functions")
-)]
 impl Store for VolumeStore {
     type Object = VolumeObject;
 
@@ -421,19 +418,8 @@ impl Store for VolumeStore {
         })
     }
 
-    #[cfg(not(feature = "ceph"))]
-    fn fs_stat(&self) -> impl Future<Output = FsResult<FsStat>> {
-        match self {
-            Self::Local(store) => store.fs_stat(),
-        }
-    }
-
-    #[cfg(feature = "ceph")]
     async fn fs_stat(&self) -> FsResult<FsStat> {
-        match self {
-            Self::Local(store) => store.fs_stat().await,
-            Self::Ceph(store) => store.fs_stat().await,
-        }
+        with_store!(self, store => store.fs_stat().await)
     }
 }
 
