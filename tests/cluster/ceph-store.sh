@@ -10,17 +10,21 @@
 set -u
 here=$(dirname "$(realpath -e "$0")")
 
-# run_inside DIRECTORY TESTS: in the namespaces.
-run_inside() {
+# In the namespaces, with a directory and the tests.
+if [ "${1:-}" = inside ]; then
     ip link set lo up || exit 1
     # A process 1 that waits for its child and passes its exit code on.
-    OSDS=1 SIZE=1 "$here/ceph.py" run "$1" -- timeout --kill-after=5 240 "$2" --color=never &
+    OSDS=1 SIZE=1 "$here/ceph.py" run "$2" -- "$0" cluster "$3" &
     wait $!
-}
-
-if [ "${1:-}" = inside ]; then
-    run_inside "$2" "$3"
     exit
+fi
+
+# On the cluster, with the tests: those that end daemons come last, one at a time.
+if [ "${1:-}" = cluster ]; then
+    code=0
+    timeout --kill-after=5 600 "$2" --skip=faults:: --color=never || code=$?
+    timeout --kill-after=5 600 "$2" faults:: --test-threads=1 --color=never || code=$?
+    exit $code
 fi
 
 built() {
@@ -61,6 +65,7 @@ awk '
         else print "not ok - " name
         next
     }
+    /^test result:/ { failed = 0; print "# " $0 }
     /^failures:/ { failed = 1 }
     failed { print "# " $0 }
 ' "$work/out"

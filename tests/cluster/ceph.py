@@ -6,6 +6,12 @@ and a metadata server with one CephFS, all on loopback and all below one directo
     ceph.py down DIRECTORY               stop it; the files stay
     ceph.py run DIRECTORY -- COMMAND...  start it, run COMMAND with WEIR_CEPH_CONF set, stop it and
                                          remove DIRECTORY; the exit code is that of COMMAND
+    ceph.py kill DIRECTORY DAEMON        end a daemon at once, such as osd.0
+    ceph.py start DIRECTORY DAEMON       start one that has ended; it may not be ready yet
+    ceph.py tell DIRECTORY PREFIX [NAME=VALUE...]
+                                         send the monitors a command, and print their answer
+
+Daemons are mon.a, mgr.x, osd.0 and those that follow, and mds.a.
 
 Needs root and, of Debian 12, ceph-mon, ceph-mgr, ceph-osd, ceph-mds, ceph-common and librados2.
 Clients read DIRECTORY/ceph.conf. The pid of each daemon is in DIRECTORY/run/NAME.pid, so that a test
@@ -169,8 +175,10 @@ def keyring(directory, osds, mds):
                        stdout=subprocess.DEVNULL)
 
 
-def start(directory, name, *command):
+def start(directory, name):
     """Starts a daemon in a session of its own, so that a signal to the test does not end it."""
+    kind, number = name.split(".")
+    command = [f"ceph-{kind}", "-i", number]
     with open(f"{directory}/log/{name}.out", "ab") as out:
         daemon = subprocess.Popen(
             [*command, "-c", f"{directory}/ceph.conf", "-f"], stdin=subprocess.DEVNULL, stdout=out,
@@ -209,7 +217,7 @@ def up(directory):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(osds)]
     subprocess.run(["ceph-mon", "-c", conf, "-i", "a", "--mkfs", "--monmap", monmap,
                     "--keyring", f"{directory}/keyring"], **quiet)
-    start(directory, "mon.a", "ceph-mon", "-i", "a", "--public-addr", f"{ADDRESS}:{port}")
+    start(directory, "mon.a")
     for number, maker in enumerate(making):
         if maker.wait() != 0:
             end(f"osd.{number} could not be made: see {directory}/log")
@@ -222,10 +230,10 @@ def settle(directory, conf, ids, mds):
     for number, osd in enumerate(ids):
         monitors.command("osd new", uuid=osd, id=number)
     for number in range(len(ids)):
-        start(directory, f"osd.{number}", "ceph-osd", "-i", str(number))
-    start(directory, "mgr.x", "ceph-mgr", "-i", "x")
+        start(directory, f"osd.{number}")
+    start(directory, "mgr.x")
     for name in mds:
-        start(directory, f"mds.{name}", "ceph-mds", "-i", name)
+        start(directory, f"mds.{name}")
     monitors.wait("the OSDs", lambda: monitors.command("osd stat")["num_up_osds"] == len(ids))
     for pool, groups in [("metadata", 8), ("data", 16)]:
         monitors.command("osd pool create", pool=pool, pg_num=groups)
@@ -249,28 +257,40 @@ def alive(pid):
         return False
 
 
-def down(directory):
-    """Ends the daemons by the pids on record. Tests have no use for an orderly end."""
-    run = f"{directory}/run"
-    names = sorted(os.listdir(run)) if os.path.isdir(run) else []
+def kill(directory, names):
+    """Ends daemons by the pids on record, and waits for that. Tests have no use for an orderly end."""
     pids = []
     for name in names:
-        if name.endswith(".pid"):
-            with open(f"{run}/{name}", encoding="utf-8") as file:
-                pid = int(file.read())
-            # A number that another process has by now is not ours to end.
-            try:
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    ours = f"{directory}/ceph.conf".encode() in file.read()
-            except FileNotFoundError:
-                ours = False
-            if ours:
-                os.kill(pid, signal.SIGKILL)
-                pids.append(pid)
-            os.unlink(f"{run}/{name}")
+        record = f"{directory}/run/{name}.pid"
+        with open(record, encoding="utf-8") as file:
+            pid = int(file.read())
+        # A number that another process has by now is not ours to end.
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                ours = f"{directory}/ceph.conf".encode() in file.read()
+        except FileNotFoundError:
+            ours = False
+        if ours:
+            os.kill(pid, signal.SIGKILL)
+            pids.append(pid)
+        os.unlink(record)
     deadline = time.monotonic() + 10
     while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
+
+
+def down(directory):
+    run = f"{directory}/run"
+    files = sorted(os.listdir(run)) if os.path.isdir(run) else []
+    kill(directory, [file.removesuffix(".pid") for file in files if file.endswith(".pid")])
+
+
+def value(text):
+    """A number as one, any other value as text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def run(directory, command):
@@ -293,6 +313,15 @@ def main(arguments):
             down(os.path.abspath(directory))
         case ["run", directory, "--", *command] if command:
             sys.exit(run(os.path.abspath(directory), command))
+        case ["kill", directory, name]:
+            kill(os.path.abspath(directory), [name])
+        case ["start", directory, name]:
+            start(os.path.abspath(directory), name)
+        case ["tell", directory, prefix, *arguments]:
+            monitors = Monitors(f"{os.path.abspath(directory)}/ceph.conf")
+            pairs = (argument.split("=", 1) for argument in arguments)
+            print(json.dumps(monitors.command(prefix, **{name: value(text) for name, text in pairs})))
+            monitors.close()
         case _:
             end(__doc__)
 

@@ -7,6 +7,7 @@
 mod acl;
 mod common;
 mod details;
+mod faults;
 mod gateways;
 mod model;
 #[path = "../store/player.rs"]
