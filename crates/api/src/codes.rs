@@ -232,6 +232,30 @@ pub const CODES: &[Code] = &[
     code("damaged_tokens", &[500], "api.tokens is damaged"),
     code("bad_report_key", &[500], "report.key does not contain a valid key"),
     code("no_report_key", &[500], "reports cannot be signed; the server's log contains the reason"),
+    // The cluster.
+    code(
+        "cluster_unreachable",
+        &[500],
+        "the store of the cluster does not answer: nothing was changed",
+    ),
+    code(
+        "cluster_in_doubt",
+        &[500],
+        "the store of the cluster stopped answering during the change, which was made or not",
+    ),
+    code("cluster_overtaken", &[409], "other gateways change the catalogue at the same time"),
+    code("cluster_busy", &[409], "another gateway makes a large change of the catalogue"),
+    code("cluster_change_undone", &[409], "another gateway undid the change before it was complete"),
+    code("cluster_row_damaged", &[500], "a row in the store of the cluster is damaged or foreign"),
+    code("cluster_row_too_large", &[400], "a row would be too large for the store of the cluster"),
+    code("cluster_format", &[409], "a gateway of the cluster does not know this setting yet"),
+    code("cluster_exists", &[409], "the store already has a catalogue of this cluster"),
+    code("cluster_replaced", &[500], "the catalogue of the cluster was replaced by an import"),
+    code("no_cluster", &[500], "the store has no catalogue of this cluster"),
+    code("not_a_member", &[500], "the gateway is no longer a member of the cluster"),
+    code("request_repeated", &[409], "another gateway has carried out this request"),
+    code("wrong_cluster_key", &[500], "a secret cannot be opened with the key of the cluster"),
+    code("bad_cluster_key", &[500], "the file does not contain the key of a cluster"),
 ];
 
 #[cfg(test)]

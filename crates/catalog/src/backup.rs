@@ -92,7 +92,8 @@ pub fn inspect_backup(path: &Path, bytes: &[u8]) -> Result<BackupInfo> {
     Ok(read(path, bytes)?.info)
 }
 
-fn finish(image: Connection, key: &[u8; 16]) -> Result<Vec<u8>> {
+/// The backup of `image`, with this key of file handles.
+pub(crate) fn finish(image: Connection, key: &[u8; 16]) -> Result<Vec<u8>> {
     image.execute_batch(TABLE)?;
     image.execute(
         "INSERT INTO backup VALUES (1, ?1, ?2, unixepoch(), ?3)",

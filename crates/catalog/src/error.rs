@@ -2,10 +2,12 @@
 //! values; nothing here knows HTTP or exit codes.
 
 mod ceiling;
+mod cluster;
 mod identity;
 mod infeasible;
 
 pub use self::ceiling::CeilingOf;
+pub use self::cluster::ClusterError;
 pub use self::identity::IdentityError;
 
 use self::infeasible::infeasible;
@@ -313,6 +315,9 @@ pub enum CatalogError {
     /// A change of users, groups or shares.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The catalogue that several gateways share.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     /// A pool's path that can't be used.
     #[error("{} cannot be used for a pool: {reason}", path.display())]
     BadPath {
@@ -573,6 +578,7 @@ impl CatalogError {
             Self::NameTaken { .. } => "name_taken",
             Self::NoSuch { thing, .. } => thing.no_such(),
             Self::Identity(error) => error.code(),
+            Self::Cluster(error) => error.code(),
             Self::BeyondHardware(_) => "hardware_exceeded",
             Self::BadCalibration(_) => "bad_calibration",
             Self::NoSuchLevel { .. } => Thing::Level.no_such(),
@@ -668,6 +674,7 @@ impl CatalogError {
             | Self::UsageUnknown { .. }
             | Self::TooMany { .. } => Fault::Conflict,
             Self::Identity(error) => error.fault(),
+            Self::Cluster(error) => error.fault(),
             Self::Infeasible { .. }
             | Self::BeyondHardware(_)
             | Self::QuotaBelowUsed { .. }

@@ -44,7 +44,7 @@ impl Catalog {
         &self,
         name: &str,
         mode: Mode,
-        edit: impl FnOnce(&[ExportRule]) -> Result<Vec<ExportRule>>,
+        edit: impl Fn(&[ExportRule]) -> Result<Vec<ExportRule>>,
     ) -> Result<Outcome> {
         self.mutate(mode, |tx, now| {
             let volume = volumes::find(now, name)?;

@@ -1,6 +1,6 @@
 //! The key of a request that is carried out only once, recorded in the transaction of its change.
 
-use crate::error::Result;
+use crate::error::{ClusterError, Result};
 use crate::limits::{REQUEST_SECS, REQUESTS_MAX};
 use rusqlite::{Connection, params};
 
@@ -13,6 +13,16 @@ pub struct IdempotencyKey {
     pub request: [u8; 32],
     /// Time of the request, in seconds since 1970.
     pub at: u64,
+}
+
+/// Refuses a request that another gateway carried out since it was looked for.
+pub(crate) fn check_new(db: &Connection, key: &IdempotencyKey) -> Result<()> {
+    let since = key.at.saturating_sub(REQUEST_SECS);
+    let find = "SELECT count(*) FROM requests WHERE key = ?1 AND at > ?2";
+    match db.query_row(find, params![key.key, since], |row| row.get::<_, u64>(0))? {
+        0 => Ok(()),
+        _ => Err(ClusterError::Repeated.into()),
+    }
 }
 
 /// Records the request in the transaction of its change. The oldest records are removed.

@@ -14,6 +14,7 @@ mod calibrations;
 mod catalog;
 mod check;
 mod claims;
+mod cluster;
 mod credits;
 mod devices;
 mod directory;
@@ -21,6 +22,7 @@ mod error;
 mod exports;
 mod filesystem;
 mod finding;
+mod gateway;
 mod groups;
 mod idempotency;
 mod identity;
@@ -36,6 +38,7 @@ mod owner;
 mod placement;
 mod places;
 mod pools;
+mod promises;
 mod requests;
 mod restore;
 mod rows;
@@ -47,6 +50,7 @@ mod sharing;
 mod snapshot;
 mod terms;
 mod tokens;
+mod transfer;
 mod users;
 mod volumes;
 
@@ -54,7 +58,13 @@ pub use backup::{BackupInfo, backup_stopped, inspect_backup};
 pub use calibration::{CALIBRATION_POOL, Calibration, Load, Machine, Measured};
 pub use catalog::{Asked, Catalog, Mode, Outcome};
 pub use check::{Report, check};
-pub use error::{Allowed, CatalogError, CeilingOf, Fault, IdentityError, Result, Thing};
+pub use cluster::{
+    Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Guard, Listing,
+    OPERATIONS_MAX, Operation, Pair, StoreError, TRANSACTION_BYTES_MAX,
+};
+pub use error::{
+    Allowed, CatalogError, CeilingOf, ClusterError, Fault, IdentityError, Result, Thing,
+};
 pub use filesystem::Filesystem;
 pub use finding::{Finding, Severity};
 pub use idempotency::IdempotencyKey;
@@ -77,6 +87,7 @@ pub use sharing::SharingChange;
 pub use snapshot::Snapshot;
 pub use terms::{Terms, TermsChange};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
+pub use transfer::{Import, create_cluster, export_cluster, import_into_cluster};
 pub use users::{NewUser, UserChange};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
 pub use weir_qos::admission::{Admission, Cell, Committed, Holds, Mix, Plan, Policy};

@@ -98,9 +98,11 @@ impl Catalog {
             let default = || self.directory().join("pools").join(id.to_string());
             let path = new.directory.clone().unwrap_or_else(default);
             let is_live = |id| now.pool(PoolId(id)).is_some();
-            directory::check_vacant(&path, self.instance(), is_live)?;
-            self.devices().expect_pool(&path);
-            expected = Some(path.clone());
+            if self.has_trees() {
+                directory::check_vacant(&path, self.instance(), is_live)?;
+                self.devices().expect_pool(&path);
+                expected = Some(path.clone());
+            }
             Ok((Touched::Everything, (path, id)))
         };
         let made = self.mutate_and(asked, decide, |(path, id), _| self.claim_pool(&path, id));

@@ -27,7 +27,7 @@ impl Catalog {
     /// # Errors
     /// `Database`.
     pub fn recall(&self, key: &IdempotencyKey) -> Result<Known> {
-        self.read(|db| {
+        self.read_latest(|db| {
             let find = "SELECT request, answer FROM requests WHERE key = ?1 AND at > ?2";
             let since = key.at.saturating_sub(REQUEST_SECS);
             let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?));

@@ -104,10 +104,15 @@ fn make(directory: &Path, image: &Connection) -> Result<()> {
     image::copy(image, &mut db)?;
     db.execute_batch("DROP TABLE backup")?;
     schema::migrate(&mut db, &path)?;
-    db.execute_batch(AHEAD)?;
+    advance(&db)?;
     rows::load(&db, directory)?;
     db.close().map_err(|(_, error)| error)?;
     file.sync_all().map_err(directory::at(&path))
+}
+
+/// Lets ids, generations and the state number of the lock manager go on far ahead.
+pub(crate) fn advance(db: &Connection) -> Result<()> {
+    Ok(db.execute_batch(AHEAD)?)
 }
 
 fn move_aside(directory: &Path, names: &[&str]) -> Result<PathBuf> {

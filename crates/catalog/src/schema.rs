@@ -182,6 +182,19 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(db)
 }
 
+/// The newest format.
+pub(crate) fn newest_format() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+/// A new database in memory, in the newest format.
+pub(crate) fn in_memory() -> Result<Connection> {
+    let mut db = Connection::open_in_memory()?;
+    db.pragma_update(None, "foreign_keys", "ON")?;
+    migrate(&mut db, Path::new(":memory:"))?;
+    Ok(db)
+}
+
 /// Opens the database that is at `path`, in the format it has.
 pub(crate) fn open_as_it_is(path: &Path) -> Result<Connection> {
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

@@ -102,6 +102,25 @@ impl Sealer {
         }
     }
 
+    /// The sealer with the key in `text`, the content of such a file, which the cluster of this
+    /// gateway has. Makes none if that is damaged.
+    pub(crate) fn with_key(directory: &Path, instance: &str, text: &[u8]) -> Self {
+        let (key, fault) = match parsed(text) {
+            Some(key) => (OnceLock::from(key), None),
+            None => (OnceLock::new(), Some(KeyFault::Damaged)),
+        };
+        let (directory, instance) = (directory.to_owned(), instance.to_owned());
+        Self { directory, instance, key, fault, making: Mutex::new(()) }
+    }
+
+    /// The content of a file with a new key.
+    ///
+    /// # Errors
+    /// `Io` if the kernel has no random numbers.
+    pub(crate) fn new_key() -> Result<Vec<u8>> {
+        Ok(written(&directory::random::<KEY_BYTES>()?).into_bytes())
+    }
+
     /// The number of `users` whose passwords cannot be opened, and the reason for the first of
     /// them.
     pub(crate) fn shut<'a>(
@@ -175,8 +194,7 @@ impl Sealer {
         if let Some(fault) = self.fault() {
             return Err(fault.into());
         }
-        let make = || Ok(written(&directory::random::<KEY_BYTES>()?).into_bytes());
-        let text = directory::read_or_make(&self.directory, FILE, make)?;
+        let text = directory::read_or_make(&self.directory, FILE, Self::new_key)?;
         let bad = || IdentityError::BadSmbKey { path: self.path() };
         let key = parsed(&text).ok_or_else(bad)?;
         Ok(self.key.get_or_init(|| key))

@@ -127,7 +127,7 @@ impl Catalog {
         &self,
         name: &str,
         mode: Mode,
-        edit: impl FnOnce(&Snapshot, &[ShareRule]) -> Result<Vec<ShareRule>>,
+        edit: impl Fn(&Snapshot, &[ShareRule]) -> Result<Vec<ShareRule>>,
     ) -> Result<Outcome> {
         self.mutate(mode, |tx, now| {
             let volume = volumes::find(now, name)?;

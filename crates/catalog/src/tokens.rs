@@ -4,17 +4,23 @@
 //! Tokens are no part of the catalogue, so no backup has them and no restore brings back one that
 //! was revoked. A token is 256 random bits, so its plain SHA-256 can't be guessed back: a slow hash
 //! would add nothing.
+//!
+//! In a cluster the store that the gateways share has them, as a sealed secret; only `api.token` is
+//! of each gateway.
 
+use crate::cluster::{Secret, Vault};
 use crate::directory;
-use crate::error::{CatalogError, Result, Thing};
+use crate::error::{CatalogError, ClusterError, Result, Thing};
 use crate::limits::TOKENS_MAX;
 use crate::names;
 use ring::digest::{SHA256, digest};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+/// How often tokens are changed again because another gateway was faster.
+const ATTEMPTS: usize = 16;
 /// The file's name.
 const FILE: &str = "api.tokens";
 /// The file's first line: its kind, and the version of its format.
@@ -81,6 +87,10 @@ struct Kept {
 /// The tokens of one data directory. One server at a time has them, by the lock of the catalogue.
 pub struct Tokens {
     directory: PathBuf,
+    /// The secrets of the cluster, where they are in it.
+    vault: Option<Vault>,
+    /// Held while they are changed.
+    changing: Mutex<()>,
     /// The hash of what is in `api.token`: an administrator's, without an end.
     first: Hash,
     /// The tokens by name.
@@ -100,49 +110,110 @@ impl Tokens {
     /// # Errors
     /// `BadToken`, `DamagedTokens`, `Io`.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
+        Self::with(directory, None)
+    }
+
+    /// The tokens of a cluster, and the `api.token` of `directory`.
+    ///
+    /// # Errors
+    /// `BadToken`, `DamagedTokens`, `Io`, `WrongKey`, `Unreachable`.
+    pub(crate) fn open_in_cluster(directory: &Path, vault: Vault) -> Result<Self> {
+        Self::with(directory, Some(vault))
+    }
+
+    fn with(directory: &Path, vault: Option<Vault>) -> Result<Self> {
         let first = hash(directory::token(directory)?.as_bytes());
-        let kept = RwLock::new(Arc::new(read(directory)?));
-        Ok(Self { directory: directory.to_owned(), first, kept })
+        let (directory, changing) = (directory.to_owned(), Mutex::new(()));
+        let tokens = Self { directory, vault, changing, first, kept: RwLock::default() };
+        tokens.publish(tokens.latest()?.0);
+        Ok(tokens)
+    }
+
+    /// Takes over what other gateways of the cluster changed.
+    ///
+    /// # Errors
+    /// `DamagedTokens`, `WrongKey`, `Unreachable`.
+    pub fn follow(&self) -> Result<()> {
+        if self.vault.is_some() {
+            let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            self.publish(self.latest()?.0);
+        }
+        Ok(())
     }
 
     /// Creates a token and returns its secret, which cannot be read again.
     ///
     /// # Errors
-    /// `BadName`, `NameTaken`, `TooMany`, `Io`.
+    /// `BadName`, `NameTaken`, `TooMany`, `Io`; those of a change of the cluster.
     pub fn create(&self, token: Token) -> Result<String> {
         names::check(Thing::Token, &token.name)?;
         let secret = format!("{PREFIX}{}", directory::random_digits()?);
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        let taken = kept.iter().any(|kept| kept.token.name == token.name);
-        if taken || token.name == FIRST {
-            return Err(CatalogError::NameTaken { thing: Thing::Token, name: token.name });
-        }
-        if kept.len() >= TOKENS_MAX {
-            return Err(CatalogError::TooMany { thing: Thing::Token, max: TOKENS_MAX });
-        }
-        let mut next = kept.to_vec();
-        next.push(Kept { token, hash: hash(secret.as_bytes()) });
-        next.sort_by(|left, right| left.token.name.cmp(&right.token.name));
-        directory::write_whole(&self.directory, FILE, written(&next).as_bytes())?;
-        *kept = Arc::new(next);
+        self.change(|kept| {
+            let taken = kept.iter().any(|kept| kept.token.name == token.name);
+            if taken || token.name == FIRST {
+                let name = token.name.clone();
+                return Err(CatalogError::NameTaken { thing: Thing::Token, name });
+            }
+            if kept.len() >= TOKENS_MAX {
+                return Err(CatalogError::TooMany { thing: Thing::Token, max: TOKENS_MAX });
+            }
+            kept.push(Kept { token: token.clone(), hash: hash(secret.as_bytes()) });
+            kept.sort_by(|left, right| left.token.name.cmp(&right.token.name));
+            Ok(())
+        })?;
         Ok(secret)
     }
 
-    /// Makes a token good for nothing, from the next request on.
+    /// Makes a token good for nothing, from the next request on; in a cluster as soon as each
+    /// gateway follows.
     ///
     /// # Errors
-    /// `NoSuch`, `Io`.
+    /// `NoSuch`, `Io`; those of a change of the cluster.
     pub fn revoke(&self, name: &str) -> Result<Token> {
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        let mut next = kept.to_vec();
-        let Some(place) = next.iter().position(|kept| kept.token.name == name) else {
-            let name = names::printable(name);
-            return Err(CatalogError::NoSuch { thing: Thing::Token, name });
-        };
-        let gone = next.remove(place);
-        directory::write_whole(&self.directory, FILE, written(&next).as_bytes())?;
-        *kept = Arc::new(next);
-        Ok(gone.token)
+        self.change(|kept| {
+            let Some(place) = kept.iter().position(|kept| kept.token.name == name) else {
+                let name = names::printable(name);
+                return Err(CatalogError::NoSuch { thing: Thing::Token, name });
+            };
+            Ok(kept.remove(place).token)
+        })
+    }
+
+    /// Stores the tokens after `change`, and publishes them.
+    fn change<T>(&self, change: impl Fn(&mut Vec<Kept>) -> Result<T>) -> Result<T> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..ATTEMPTS {
+            let (mut next, at) = match &self.vault {
+                None => (self.now().to_vec(), 0),
+                Some(_) => self.latest()?,
+            };
+            let done = change(&mut next)?;
+            let text = written(&next);
+            let stored = match &self.vault {
+                None => {
+                    directory::write_whole(&self.directory, FILE, text.as_bytes()).map(|()| true)?
+                }
+                Some(vault) => vault.replace(Secret::Tokens, text.as_bytes(), at)?,
+            };
+            if stored {
+                self.publish(next);
+                return Ok(done);
+            }
+        }
+        Err(ClusterError::Overtaken.into())
+    }
+
+    /// The tokens where they are kept, with their revision in the store of the cluster.
+    fn latest(&self) -> Result<(Vec<Kept>, u64)> {
+        let Some(vault) = &self.vault else { return Ok((read(&self.directory)?, 0)) };
+        let Some((bytes, at)) = vault.read(Secret::Tokens)? else { return Ok((Vec::new(), 0)) };
+        let path = PathBuf::from(Secret::Tokens.path());
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        Ok((all_parsed(&text).ok_or(CatalogError::DamagedTokens { path })?, at))
+    }
+
+    fn publish(&self, kept: Vec<Kept>) {
+        *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(kept);
     }
 
     /// All tokens by name, also those that have expired, but for the one in `api.token`.
@@ -205,12 +276,13 @@ fn read(directory: &Path) -> Result<Vec<Kept>> {
         Err(error) if error.kind() == ErrorKind::InvalidData => String::new(),
         Err(error) => return Err(directory::at(&path)(error)),
     };
-    let damaged = || CatalogError::DamagedTokens { path: path.clone() };
-    let (header, lines) = text.split_once('\n').ok_or_else(damaged)?;
-    if header != HEADER {
-        return Err(damaged());
-    }
-    lines.lines().map(|line| parsed(line).ok_or_else(damaged)).collect()
+    all_parsed(&text).ok_or(CatalogError::DamagedTokens { path })
+}
+
+/// The tokens in the content of a file.
+fn all_parsed(text: &str) -> Option<Vec<Kept>> {
+    let (_, lines) = text.split_once('\n').filter(|(header, _)| *header == HEADER)?;
+    lines.lines().map(parsed).collect()
 }
 
 /// A line for each token: name, role, when made, when it ends or `-`, hash.

@@ -88,7 +88,9 @@ impl Catalog {
             rows::store_exports(tx, VolumeId(id), &ExportRule::defaults())?;
             let (this, none) = ((VolumeId(id), new.name.as_str()), ShareSettings::default());
             sharing::store(tx, now, this, (Protocols::NFS, &none), &new.sharing)?;
-            now.check_pool(pool)?;
+            if self.has_trees() {
+                now.check_pool(pool)?;
+            }
             Ok((Touched::Volume(VolumeId(id)), (Arc::clone(pool), VolumeId(id))))
         };
         self.mutate_and(asked, decide, |(pool, id), _| {
@@ -146,7 +148,9 @@ impl Catalog {
             if !moves {
                 return Ok((touched, None));
             }
-            places::check(now, volume, old_pool, pool)?;
+            if self.has_trees() {
+                places::check(now, volume, old_pool, pool)?;
+            }
             let move_of = (Arc::clone(volume), Arc::clone(old_pool), Arc::clone(pool));
             Ok((touched, Some(move_of)))
         };
@@ -213,7 +217,7 @@ impl Catalog {
     /// # Errors
     /// `Database`.
     pub fn forget_condemned(&self, volume: VolumeId) -> Result<()> {
-        self.read(|db| {
+        self.write(|db| {
             db.execute("DELETE FROM condemned WHERE volume = ?1", [volume.0])?;
             Ok(())
         })

@@ -1,0 +1,177 @@
+//! Refusals and failures of the catalogue that several gateways share.
+
+use super::Fault;
+use std::path::PathBuf;
+
+/// Why the shared catalogue refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The shared store does not answer.
+    #[error(
+        "the store of the cluster does not answer ({what}): changes are refused until it does; volumes are served meanwhile"
+    )]
+    Unreachable {
+        /// The failure.
+        what: String,
+    },
+    /// The store stopped answering in the middle of a change.
+    #[error(
+        "the store of the cluster stopped answering during the change, which was made or not: look at the object when the store answers again, or repeat the request with the same idempotency key"
+    )]
+    InDoubt,
+    /// Other gateways were faster, again and again.
+    #[error("other gateways change the catalogue at the same time: repeat the request")]
+    Overtaken,
+    /// The gateway is no longer a member.
+    #[error(
+        "gateway {gateway:?} is no longer a member of the cluster with this life: its process must be restarted"
+    )]
+    NotMember {
+        /// The gateway.
+        gateway: String,
+    },
+    /// Another gateway makes a large change.
+    #[error(
+        "gateway {gateway:?} is making a large change of the catalogue: repeat the request when it is done"
+    )]
+    Busy {
+        /// The gateway.
+        gateway: String,
+    },
+    /// A large change was undone while it was made.
+    #[error("the change was undone by another gateway before it was complete: nothing was changed")]
+    Undone,
+    /// Another gateway carried out the same request.
+    #[error("another gateway has carried out this request: repeat it to get the response")]
+    Repeated,
+    /// A row that no version of Weir wrote.
+    #[error(
+        "{key} in the store of the cluster is damaged or foreign: {what}; correct or remove it, or restore a backup; until then changes are refused, and gateways serve what they know"
+    )]
+    Row {
+        /// The key.
+        key: String,
+        /// The fault.
+        what: String,
+    },
+    /// A row of a later version.
+    #[error(
+        "{key} in the store of the cluster was written by a newer version of Weir (format {found}; this version supports up to {known}): upgrade this gateway"
+    )]
+    Newer {
+        /// The key.
+        key: String,
+        /// The format found.
+        found: u64,
+        /// The newest format this version knows.
+        known: u64,
+    },
+    /// A change that older gateways do not understand.
+    #[error(
+        "{column:?} needs format {needed} of the catalogue, and the cluster has format {format}: upgrade all gateways first"
+    )]
+    NotYet {
+        /// The setting.
+        column: &'static str,
+        /// The format that has it.
+        needed: u32,
+        /// The format of the cluster.
+        format: u32,
+    },
+    /// A row that is too long.
+    #[error("{key} would be longer than {max} bytes: use fewer rules or shorter texts")]
+    TooLarge {
+        /// The key.
+        key: String,
+        /// The bound, in bytes.
+        max: usize,
+    },
+    /// The key of the cluster opens no secret.
+    #[error(
+        "{key} cannot be opened with this gateway's cluster key: use the key file of the other gateways"
+    )]
+    WrongKey {
+        /// The secret's key in the store.
+        key: String,
+    },
+    /// The file holds no key.
+    #[error("{} does not contain a cluster key: copy the file from another gateway", path.display())]
+    BadKeyFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The name of a cluster or a gateway is not one.
+    #[error(
+        "{name:?} is not a valid name for a cluster or a gateway: use 1 to 64 characters of A-Z a-z 0-9 . _ -"
+    )]
+    BadName {
+        /// The name, cut to a length fit to print.
+        name: String,
+    },
+    /// The store has no catalogue of this cluster.
+    #[error(
+        "the store has no catalogue of cluster {cluster:?}: check the name, or create the cluster first"
+    )]
+    Missing {
+        /// The cluster.
+        cluster: String,
+    },
+    /// The store has a catalogue of this cluster.
+    #[error("the store already has a catalogue of cluster {cluster:?}")]
+    Exists {
+        /// The cluster.
+        cluster: String,
+    },
+    /// The catalogue was replaced.
+    #[error("the catalogue of the cluster was replaced by an import: restart this gateway")]
+    Replaced,
+}
+
+impl ClusterError {
+    /// The code for programs, which never changes.
+    #[must_use]
+    pub(super) const fn code(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => "cluster_unreachable",
+            Self::InDoubt => "cluster_in_doubt",
+            Self::Overtaken => "cluster_overtaken",
+            Self::NotMember { .. } => "not_a_member",
+            Self::Busy { .. } => "cluster_busy",
+            Self::Undone => "cluster_change_undone",
+            Self::Repeated => "request_repeated",
+            Self::Row { .. } => "cluster_row_damaged",
+            Self::Newer { .. } => "newer_format",
+            Self::NotYet { .. } => "cluster_format",
+            Self::TooLarge { .. } => "cluster_row_too_large",
+            Self::WrongKey { .. } => "wrong_cluster_key",
+            Self::BadKeyFile { .. } => "bad_cluster_key",
+            Self::BadName { .. } => "bad_name",
+            Self::Missing { .. } => "no_cluster",
+            Self::Exists { .. } => "cluster_exists",
+            Self::Replaced => "cluster_replaced",
+        }
+    }
+
+    /// The cause of the error.
+    #[must_use]
+    pub(super) const fn fault(&self) -> Fault {
+        match self {
+            Self::BadName { .. } | Self::TooLarge { .. } => Fault::Invalid,
+            Self::Overtaken
+            | Self::Busy { .. }
+            | Self::Undone
+            | Self::Repeated
+            | Self::NotYet { .. }
+            | Self::Exists { .. } => Fault::Conflict,
+            Self::Unreachable { .. }
+            | Self::InDoubt
+            | Self::NotMember { .. }
+            | Self::Row { .. }
+            | Self::Newer { .. }
+            | Self::WrongKey { .. }
+            | Self::BadKeyFile { .. }
+            | Self::Missing { .. }
+            | Self::Replaced => Fault::Internal,
+        }
+    }
+}
