@@ -66,8 +66,11 @@ impl Catalog {
         let ended = self.with_cluster(|link, db| {
             self.follow_once(link, db)?;
             let ended = link.undo_of(gateway)?;
-            self.catch_up(link, db)?;
-            Ok(ended)
+            match self.catch_up(link, db) {
+                // That of a third gateway, which is its own.
+                Err(CatalogError::Cluster(ClusterError::Busy { .. })) => Ok(ended),
+                done => done.map(|_| ended),
+            }
         })?;
         Ok(ended.unwrap_or(false))
     }
