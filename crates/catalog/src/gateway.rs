@@ -92,7 +92,7 @@ impl Catalog {
             let (state, format) = (link.state(), schema::newest_format());
             if state.head.format < format {
                 let head = Head { format, ..state.head.clone() };
-                link.send(&state, head, Vec::new())?;
+                link.send(&state, &head, Vec::new())?;
                 self.follow_once(link, db)?;
             }
             Ok(())

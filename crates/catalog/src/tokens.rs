@@ -148,16 +148,17 @@ impl Tokens {
     pub fn create(&self, token: Token) -> Result<String> {
         names::check(Thing::Token, &token.name)?;
         let secret = format!("{PREFIX}{}", directory::random_digits()?);
+        let new = Kept { token, hash: hash(secret.as_bytes()) };
         self.change(|kept| {
-            let taken = kept.iter().any(|kept| kept.token.name == token.name);
-            if taken || token.name == FIRST {
-                let name = token.name.clone();
+            let name = &new.token.name;
+            if name == FIRST || kept.iter().any(|kept| kept.token.name == *name) {
+                let name = name.clone();
                 return Err(CatalogError::NameTaken { thing: Thing::Token, name });
             }
             if kept.len() >= TOKENS_MAX {
                 return Err(CatalogError::TooMany { thing: Thing::Token, max: TOKENS_MAX });
             }
-            kept.push(Kept { token: token.clone(), hash: hash(secret.as_bytes()) });
+            kept.push(new.clone());
             kept.sort_by(|left, right| left.token.name.cmp(&right.token.name));
             Ok(())
         })?;

@@ -7,7 +7,6 @@
 
 use crate::cluster::{
     self, ClusterPlace, Decision, Guard, Head, Link, Operation, Secret, StoreError, Vault,
-    unreachable,
 };
 use crate::directory::{self, Lock};
 use crate::error::{ClusterError, Result};
@@ -106,7 +105,7 @@ pub fn create_cluster(place: &ClusterPlace) -> Result<()> {
                 };
             }
             Err(StoreError::Unknown(_)) => {}
-            Err(error) => return Err(unreachable(error)),
+            Err(error) => return Err(error.into()),
         }
     }
     Err(ClusterError::InDoubt.into())
@@ -159,7 +158,7 @@ pub fn import_into_cluster(place: &ClusterPlace, import: &Import, replace: Repla
         counters: cluster::counters(&import.image)?,
         ..state.head.clone()
     };
-    link.send(&state, head, operations)?;
+    link.send(&state, &head, operations)?;
     // It is valid. If opening it does not complete it, the first gateway does.
     let _completed_later = Link::open(place.clone(), &mut memory()?, |_, _| Ok(()));
     Ok(())

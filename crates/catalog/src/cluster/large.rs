@@ -15,7 +15,7 @@
 //! can be carried out late.
 
 use super::envelope::{self, Chunk, Head, Intent, Staged};
-use super::link::{Link, Sent, State, grouped, unreachable};
+use super::link::{Link, Sent, State, grouped};
 use super::store::{Guard, OPERATIONS_MAX, Operation};
 use crate::error::{CatalogError, ClusterError, Result};
 
@@ -43,7 +43,7 @@ impl Link {
             let mut all = self.heading(head, change)?;
             let valid = envelope::write(&Intent { valid: true, ..intent })?;
             all.push(Operation::Put { key: self.key("intent"), value: valid });
-            self.decide(Some(self.intent_at(at)), &all, change, at)
+            self.decide(Some(&self.intent_at(at)), &all, change, at)
         });
         match valid {
             Ok(_) => Ok(Sent::default()),
@@ -143,7 +143,7 @@ impl Link {
     fn complete(&self, change: &str, at: u64) -> Result<()> {
         let guards = [self.intent_at(at)];
         let own = self.key(&format!("staged/{change}/"));
-        let chunks = self.place.store.range(&own).map_err(unreachable)?;
+        let chunks = self.place.store.range(&own)?;
         let steps = chunks.pairs.into_iter().map(|pair| -> Result<Vec<Operation>> {
             let chunk: Chunk = envelope::read(&pair.key, &pair.value)?;
             let operation = |staged: Staged| {
@@ -170,7 +170,7 @@ impl Link {
 
     /// Deletes everything under `prefix`, which nobody reads.
     fn sweep(&self, prefix: &str, guards: &[Guard]) -> Result<()> {
-        let found = self.place.store.range(prefix).map_err(unreachable)?;
+        let found = self.place.store.range(prefix)?;
         let deletes = found.pairs.into_iter().map(|pair| Operation::Delete { key: pair.key });
         for group in grouped(deletes.collect(), OPERATIONS_MAX, CHUNK_BYTES_MAX) {
             self.insist(guards, &group, ClusterError::Undone)?;

@@ -169,7 +169,7 @@ impl Link {
         let changes = match self.place.store.changes(&self.prefix, before.revision) {
             Ok(changes) => changes,
             Err(StoreError::Compacted) => return self.reload(db, check).map(Some),
-            Err(error) => return Err(unreachable(error)),
+            Err(error) => return Err(error.into()),
         };
         let steps = gathered(&before, &self.prefix, changes);
         let done = steps.and_then(|steps| match steps {
@@ -230,7 +230,7 @@ impl Link {
             return Err(ClusterError::Overtaken.into());
         }
         let counters = capture::counters(tx)?;
-        self.send(&state, Head { generation, counters, ..state.head.clone() }, operations)
+        self.send(&state, &Head { generation, counters, ..state.head.clone() }, operations)
     }
 
     /// Notes that the database has a change that was published.
@@ -246,14 +246,14 @@ impl Link {
     pub(crate) fn send(
         &self,
         state: &State,
-        head: Head,
+        head: &Head,
         operations: Vec<Operation>,
     ) -> Result<Sent> {
         let change = hex(&directory::random::<16>()?);
-        let mut all = self.heading(&head, &change)?;
+        let mut all = self.heading(head, &change)?;
         let bytes: usize = all.iter().chain(&operations).map(Operation::bytes).sum();
         if all.len() + operations.len() > OPERATIONS_MAX || bytes > TRANSACTION_BYTES_MAX {
-            return self.send_large(state, &head, operations, &change);
+            return self.send_large(state, head, operations, &change);
         }
         all.extend(operations);
         let at = self.decide(None, &all, &change, state.head_revision)?;
@@ -296,14 +296,14 @@ impl Link {
     /// of `change`. Gives its revision.
     pub(super) fn decide(
         &self,
-        more: Option<Guard>,
+        more: Option<&Guard>,
         operations: &[Operation],
         change: &str,
         head_revision: u64,
     ) -> Result<u64> {
         let head = Guard::At { key: self.key("head"), revision: head_revision };
         let guards: Vec<_> =
-            [&head].into_iter().chain(&more).chain(&self.place.life).cloned().collect();
+            [&head].into_iter().chain(more).chain(&self.place.life).cloned().collect();
         match self.place.store.commit(&guards, operations) {
             Ok(Decision::At(revision)) => Ok(revision),
             Ok(Decision::Refused) => {
@@ -314,7 +314,7 @@ impl Link {
                 Err(if over { self.not_member() } else { ClusterError::Overtaken }.into())
             }
             Err(StoreError::Unknown(_)) => self.settle(change, head_revision),
-            Err(error) => Err(unreachable(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -361,7 +361,7 @@ impl Link {
                 Ok(Decision::Refused) => return Err(refused.into()),
                 Err(StoreError::Unavailable(_)) if lost => {}
                 Err(StoreError::Unknown(_)) => lost = true,
-                Err(error) => return Err(unreachable(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(ClusterError::InDoubt.into())
@@ -370,11 +370,6 @@ impl Link {
     fn not_member(&self) -> ClusterError {
         ClusterError::NotMember { gateway: self.place.gateway.clone() }
     }
-}
-
-/// The failure of the store as that of the catalogue.
-pub(crate) fn unreachable(error: StoreError) -> CatalogError {
-    ClusterError::Unreachable { what: error.to_string() }.into()
 }
 
 /// Refuses another catalogue than the one that this gateway serves.
@@ -412,7 +407,7 @@ pub(super) fn grouped(
 
 /// Everything that the shared store has: the head with its state, and all documents.
 fn listed(place: &ClusterPlace, prefix: &str) -> Result<(State, Documents)> {
-    let listing = place.store.range(prefix).map_err(unreachable)?;
+    let listing = place.store.range(prefix)?;
     let (mut head, mut intent, mut documents) = (None, None, Documents::new());
     let mut chunks = Vec::new();
     for pair in &listing.pairs {

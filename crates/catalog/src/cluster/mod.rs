@@ -40,5 +40,5 @@ pub use store::{
 pub(crate) use capture::{clear, counters, install, whole};
 pub(crate) use envelope::{Head, write};
 pub(crate) use key::Secret;
-pub(crate) use link::{Link, Reach, unreachable};
+pub(crate) use link::{Link, Reach};
 pub(crate) use vault::Vault;

@@ -2,6 +2,8 @@
 //! interface (version 3) that it uses. Calls block, and end by themselves after a time that the
 //! store chooses.
 
+use crate::error::{CatalogError, ClusterError};
+
 /// Most operations, and most guards, of one transaction (etcd's `--max-txn-ops`).
 pub const OPERATIONS_MAX: usize = 128;
 /// Most bytes of keys and values in one transaction. etcd refuses requests above 1.5 MiB
@@ -116,6 +118,12 @@ pub enum StoreError {
     /// The events after that revision are no longer known.
     #[error("the history of the store was compacted")]
     Compacted,
+}
+
+impl From<StoreError> for CatalogError {
+    fn from(error: StoreError) -> Self {
+        ClusterError::Unreachable { what: error.to_string() }.into()
+    }
 }
 
 /// The store that the gateways of a cluster share.

@@ -2,7 +2,7 @@
 
 use super::envelope::{self, SealedSecret};
 use super::key::Secret;
-use super::link::{ClusterPlace, TRIES, unreachable};
+use super::link::{ClusterPlace, TRIES};
 use super::store::{Decision, Guard, Operation, StoreError};
 use crate::error::{ClusterError, Result};
 
@@ -32,7 +32,7 @@ impl Vault {
     /// `WrongKey`, `Row`, `Newer`, `Unreachable`.
     pub(crate) fn read(&self, which: Secret) -> Result<Option<(Vec<u8>, u64)>> {
         let key = self.key(which);
-        let Some(pair) = self.place.store.get(&key).map_err(unreachable)? else { return Ok(None) };
+        let Some(pair) = self.place.store.get(&key)? else { return Ok(None) };
         let found: SealedSecret = envelope::read(&key, &pair.value)?;
         Ok(Some((self.place.key.open(&key, &found.sealed)?, pair.revision)))
     }
@@ -69,7 +69,7 @@ impl Vault {
                 }
                 Err(StoreError::Unavailable(_)) if lost => {}
                 Err(StoreError::Unknown(_)) => lost = true,
-                Err(error) => return Err(unreachable(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(ClusterError::InDoubt.into())

@@ -1,6 +1,13 @@
 //! Catalogues that gateways share: following, conflicts, lost answers, damaged rows, large changes,
 //! imports and exports; and a model that draws histories of all of it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails is a test that fails"
+)]
+
 mod large;
 mod memory;
 mod model;
