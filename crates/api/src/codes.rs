@@ -245,7 +245,11 @@ pub const CODES: &[Code] = &[
     ),
     code("cluster_overtaken", &[409], "other gateways change the catalogue at the same time"),
     code("cluster_busy", &[409], "another gateway makes a large change of the catalogue"),
-    code("cluster_change_undone", &[409], "another gateway undid the change before it was complete"),
+    code(
+        "cluster_change_undone",
+        &[409],
+        "another gateway undid the change before it was complete",
+    ),
     code("cluster_row_damaged", &[500], "a row in the store of the cluster is damaged or foreign"),
     code("cluster_row_too_large", &[400], "a row would be too large for the store of the cluster"),
     code("cluster_format", &[409], "a gateway of the cluster does not know this setting yet"),
