@@ -259,7 +259,6 @@ pub const CODES: &[Code] = &[
     code("not_a_member", &[500], "the gateway is no longer a member of the cluster"),
     code("request_repeated", &[409], "another gateway has carried out this request"),
     code("wrong_cluster_key", &[500], "a secret cannot be opened with the key of the cluster"),
-    code("bad_cluster_key", &[500], "the file does not contain the key of a cluster"),
 ];
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ impl Catalog {
     }
 
     /// Whether the trees of volumes are in directories of this machine, and follow the catalogue.
-    /// Those of a cluster are elsewhere.
+    /// The trees of a cluster are elsewhere.
     pub(crate) const fn has_trees(&self) -> bool {
         self.cluster.is_none()
     }

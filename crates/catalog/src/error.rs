@@ -589,24 +589,7 @@ impl CatalogError {
             Self::CeilingBounds { .. } => "ceiling_out_of_bounds",
             Self::OtherFileSystem { .. } => "other_file_system",
             Self::Size { .. } => "size_out_of_bounds",
-            Self::Infeasible { rule, .. } => match rule {
-                Infeasible::Quota { .. } => "pool_capacity_exceeded",
-                Infeasible::Throughput { .. } => "pool_throughput_exceeded",
-                Infeasible::PoolSize { .. } => "pool_below_quotas",
-                Infeasible::PoolThroughput { .. } => "pool_below_throughput",
-                Infeasible::QuotaWithoutRate { .. } => "quota_without_throughput",
-                Infeasible::ZeroRate => "zero_throughput",
-                Infeasible::ZeroIops => "zero_iops",
-                Infeasible::Iops { .. } => "pool_iops_exceeded",
-                Infeasible::PoolIops { .. } => "pool_below_iops",
-                Infeasible::BoughtRate { .. } => "pool_throughput_out_of_bounds",
-                Infeasible::BoughtIops { .. } => "pool_iops_out_of_bounds",
-                Infeasible::RateWithoutIops { .. } => "throughput_without_iops",
-                Infeasible::ProvisionedRate { .. } | Infeasible::LevelCeiling { .. } => {
-                    "throughput_out_of_bounds"
-                }
-                Infeasible::ProvisionedIops { .. } => "iops_out_of_bounds",
-            },
+            Self::Infeasible { rule, .. } => infeasible::code(rule),
             Self::QuotaBelowUsed { .. } => "quota_below_used",
             Self::UsageUnknown { .. } => "usage_unknown",
             Self::ThroughputInAuto { .. } => "throughput_in_auto_pool",

@@ -61,7 +61,7 @@ impl Catalog {
     /// gateway that has ended: one that has not is told that its change was undone.
     ///
     /// # Errors
-    /// Those of [`Catalog::follow`], `InDoubt`.
+    /// The errors of [`Catalog::follow`], `InDoubt`.
     pub fn end_change_of(&self, gateway: &str) -> Result<bool> {
         let ended = self.with_cluster(|link, db| {
             self.follow_once(link, db)?;
@@ -85,7 +85,7 @@ impl Catalog {
     /// gateway is of this version: others can't read the rows of a newer format.
     ///
     /// # Errors
-    /// Those of a change.
+    /// The errors of a change.
     pub fn raise_cluster_format(&self) -> Result<()> {
         self.with_cluster(|link, db| {
             self.catch_up(link, db)?;

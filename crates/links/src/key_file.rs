@@ -14,6 +14,8 @@ const HEAD: &str = "weir-cluster-key 1 ";
 const KEY_BYTES: usize = 32;
 /// A key file is read to this length: more than any has.
 const FILE_BYTES_MAX: u64 = 1024;
+/// The use of the key that seals the secrets of the catalogue.
+const SECRETS: &[u8] = b"secrets of the catalogue";
 /// Permissions of others, which a key file must not have.
 const OTHERS: u32 = 0o077;
 
@@ -111,6 +113,12 @@ impl KeyFile {
         written
     }
 
+    /// The key that seals the secrets which the gateways share through a store.
+    #[must_use]
+    pub fn for_secrets(&self) -> [u8; KEY_BYTES] {
+        self.derive(SECRETS)
+    }
+
     /// The key for `purpose`. It tells nothing of the secret nor of the keys for other purposes: it
     /// is the first block of the expansion of HKDF with SHA-256 (RFC 5869, section 2.3).
     pub(crate) fn derive(&self, purpose: &[u8]) -> [u8; KEY_BYTES] {
@@ -196,6 +204,7 @@ mod tests {
         assert_eq!(one.derive(b"a"), one.derive(b"a"));
         assert_ne!(one.derive(b"a"), one.derive(b"b"));
         assert_ne!(one.derive(b"a"), other.derive(b"a"));
+        assert_ne!(one.for_secrets(), other.for_secrets());
         assert_eq!(format!("{one:?}"), "KeyFile(..)");
     }
 }

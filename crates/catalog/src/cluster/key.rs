@@ -1,5 +1,6 @@
-//! The key of a cluster, a file that each gateway has beside its configuration, and the secrets
-//! that it seals: the shared store holds none that can be read without it.
+//! The key of a cluster and the secrets that it seals: the shared store holds none that can be read
+//! without it. The key comes from the key file that each gateway has (`weir_links::KeyFile`), which
+//! is not read here.
 //!
 //! AES-256-GCM binds each secret to its key in the store, so that a secret that is moved to another
 //! place, or to another cluster, opens nothing. Password hashes are sealed by `smb.key` for one
@@ -11,11 +12,7 @@ use crate::error::{CatalogError, ClusterError, Result};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use std::fmt;
 use std::io;
-use std::path::Path;
 
-/// The file's first line: its kind, and the version of its format. The key follows, in hexadecimal
-/// digits.
-const HEADER: &str = "weir-cluster-key 1";
 /// The version of a sealed secret, its first byte: nonce, encrypted secret and tag follow.
 const SEALED: u8 = 1;
 const KEY_BYTES: usize = 32;
@@ -52,9 +49,9 @@ impl Secret {
     }
 }
 
-/// The key of a cluster.
+/// The key of a cluster that seals its secrets.
 #[derive(Clone)]
-pub struct ClusterKey(LessSafeKey);
+pub struct ClusterKey([u8; KEY_BYTES]);
 
 /// The text omits the key, so that no log contains it.
 impl fmt::Debug for ClusterKey {
@@ -64,25 +61,14 @@ impl fmt::Debug for ClusterKey {
 }
 
 impl ClusterKey {
-    /// The text of a new key file.
-    ///
-    /// # Errors
-    /// `Io` if the kernel has no random numbers.
-    pub fn generate() -> Result<String> {
-        Ok(format!("{HEADER}\n{}\n", hex(&directory::random::<KEY_BYTES>()?)))
+    /// The key with these bytes. They are for this use alone.
+    #[must_use]
+    pub const fn new(key: [u8; KEY_BYTES]) -> Self {
+        Self(key)
     }
 
-    /// The key in `text`, the content of the file at `path`.
-    ///
-    /// # Errors
-    /// `BadClusterKey`.
-    pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
-        let parsed = || {
-            let (header, rest) = std::str::from_utf8(text).ok()?.split_once('\n')?;
-            let key = unhex(rest.strip_suffix('\n')?).filter(|_| header == HEADER)?;
-            UnboundKey::new(&AES_256_GCM, &key).ok().map(|key| Self(LessSafeKey::new(key)))
-        };
-        Ok(parsed().ok_or_else(|| ClusterError::BadKeyFile { path: path.to_owned() })?)
+    fn cipher(&self) -> Option<LessSafeKey> {
+        UnboundKey::new(&AES_256_GCM, &self.0).ok().map(LessSafeKey::new)
     }
 
     /// `secret` in the form that is stored under `key`.
@@ -91,13 +77,15 @@ impl ClusterKey {
         let mut nonce = [0; NONCE_LEN];
         nonce.copy_from_slice(&random);
         let mut text = secret.to_vec();
-        let failed = |error| CatalogError::Io {
-            path: "random source".into(),
-            source: io::Error::other(error),
-        };
         let place = Aad::from(bound_to(key));
         let unique = Nonce::assume_unique_for_key(nonce);
-        self.0.seal_in_place_append_tag(unique, place, &mut text).map_err(failed)?;
+        let sealed = self
+            .cipher()
+            .and_then(|cipher| cipher.seal_in_place_append_tag(unique, place, &mut text).ok());
+        sealed.ok_or_else(|| CatalogError::Io {
+            path: key.into(),
+            source: io::Error::other("the secret cannot be sealed"),
+        })?;
         Ok(hex(&[&[SEALED][..], &nonce, &text].concat()))
     }
 
@@ -107,13 +95,14 @@ impl ClusterKey {
     /// `WrongKey` if it was sealed by another key or for another place, or is damaged.
     pub(crate) fn open(&self, key: &str, sealed: &str) -> Result<Vec<u8>> {
         let opened = || {
+            let cipher = self.cipher()?;
             let bytes = unhex(sealed).filter(|bytes| bytes.len() <= SECRET_BYTES_MAX)?;
             let (version, rest) = bytes.split_first()?;
             let (nonce, text) = rest.split_first_chunk::<NONCE_LEN>()?;
             let nonce = Nonce::assume_unique_for_key(*nonce);
             let mut text = text.to_vec();
             let place = Aad::from(bound_to(key));
-            let opened = self.0.open_in_place(nonce, place, &mut text).ok()?;
+            let opened = cipher.open_in_place(nonce, place, &mut text).ok()?;
             (*version == SEALED).then(|| opened.to_vec())
         };
         Ok(opened().ok_or_else(|| ClusterError::WrongKey { key: key.to_owned() })?)
@@ -129,14 +118,9 @@ fn bound_to(key: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn key() -> ClusterKey {
-        let text = ClusterKey::generate().unwrap();
-        ClusterKey::parse(Path::new("k"), text.as_bytes()).unwrap()
-    }
-
     #[test]
     fn a_secret_is_opened_in_its_place_by_its_key_alone() {
-        let (ours, theirs) = (key(), key());
+        let (ours, theirs) = (ClusterKey::new([1; KEY_BYTES]), ClusterKey::new([2; KEY_BYTES]));
         let sealed = ours.seal("/weir/a/secrets/x", b"secret").unwrap();
         assert_eq!(ours.open("/weir/a/secrets/x", &sealed).unwrap(), b"secret");
         assert_ne!(ours.seal("/weir/a/secrets/x", b"secret").unwrap(), sealed);
@@ -154,14 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_key_file_is_refused_and_no_text_has_the_key() {
-        let whole = ClusterKey::generate().unwrap();
-        let cut = &whole[..whole.len() - 2];
-        for text in ["", "x", cut, &whole.replace("key 1", "key 2"), &whole.replace('\n', " ")] {
-            let refused = ClusterKey::parse(Path::new("/etc/k"), text.as_bytes()).unwrap_err();
-            assert!(refused.to_string().contains("/etc/k"), "{refused}");
-            assert_eq!(refused.code(), "bad_cluster_key");
-        }
-        assert_eq!(format!("{:?}", key()), "ClusterKey");
+    fn no_text_has_the_key() {
+        assert_eq!(format!("{:?}", ClusterKey::new([7; KEY_BYTES])), "ClusterKey");
     }
 }

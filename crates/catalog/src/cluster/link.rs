@@ -91,7 +91,7 @@ pub(crate) struct Sent {
     at: Option<u64>,
 }
 
-/// What is known of the shared store, and applied to the database.
+/// The state of the shared store as far as it is applied to the database.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     /// The revision up to which everything is applied.
@@ -140,7 +140,7 @@ impl Link {
         Ok((link, made))
     }
 
-    /// What is known of the shared store.
+    /// The state of the shared store as far as it is known.
     pub(crate) fn state(&self) -> State {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -242,7 +242,7 @@ impl Link {
     /// Carries out a guarded change: `operations` with this head.
     ///
     /// # Errors
-    /// Those of [`Self::publish`].
+    /// The errors of [`Self::publish`].
     pub(crate) fn send(
         &self,
         state: &State,
@@ -565,7 +565,7 @@ fn reach(steps: &[Documents]) -> Reach {
 enum Batch<'a> {
     /// All that there are.
     All(&'a Documents),
-    /// Those of changes, in order.
+    /// The documents of each change, in order.
     Steps(&'a [Documents]),
 }
 

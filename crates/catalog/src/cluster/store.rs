@@ -1,5 +1,5 @@
-//! What the catalogue of a cluster needs of the store that the gateways share: the part of etcd's
-//! interface (version 3) that it uses. Calls block, and end by themselves after a time that the
+//! The interface of the store that the gateways of a cluster share: the part of etcd's interface
+//! (version 3) that the catalogue uses. Calls block, and end by themselves after a time that the
 //! store chooses.
 
 use crate::error::{CatalogError, ClusterError};
@@ -97,7 +97,7 @@ pub struct Event {
     pub revision: u64,
 }
 
-/// What happened under a prefix.
+/// The events under a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The revision up to which the events are complete.

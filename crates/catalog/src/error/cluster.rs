@@ -1,7 +1,6 @@
 //! Refusals and failures of the catalogue that several gateways share.
 
 use super::Fault;
-use std::path::PathBuf;
 
 /// Why the shared catalogue refused or failed.
 #[derive(Debug, thiserror::Error)]
@@ -94,12 +93,6 @@ pub enum ClusterError {
         /// The secret's key in the store.
         key: String,
     },
-    /// The file holds no key.
-    #[error("{} does not contain a cluster key: copy the file from another gateway", path.display())]
-    BadKeyFile {
-        /// The file.
-        path: PathBuf,
-    },
     /// The name of a cluster or a gateway is not one.
     #[error(
         "{name:?} is not a valid name for a cluster or a gateway: use 1 to 64 characters of A-Z a-z 0-9 . _ -"
@@ -144,7 +137,6 @@ impl ClusterError {
             Self::NotYet { .. } => "cluster_format",
             Self::TooLarge { .. } => "cluster_row_too_large",
             Self::WrongKey { .. } => "wrong_cluster_key",
-            Self::BadKeyFile { .. } => "bad_cluster_key",
             Self::BadName { .. } => "bad_name",
             Self::Missing { .. } => "no_cluster",
             Self::Exists { .. } => "cluster_exists",
@@ -169,7 +161,6 @@ impl ClusterError {
             | Self::Row { .. }
             | Self::Newer { .. }
             | Self::WrongKey { .. }
-            | Self::BadKeyFile { .. }
             | Self::Missing { .. }
             | Self::Replaced => Fault::Internal,
         }

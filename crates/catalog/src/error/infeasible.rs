@@ -109,3 +109,25 @@ fn beyond_ceiling(asked: BytesPerSecond, most: BytesPerSecond) -> String {
         Rate(most.0).at_most()
     )
 }
+
+/// The code for programs of a broken rule, which never changes.
+pub(super) const fn code(rule: &Infeasible) -> &'static str {
+    match rule {
+        Infeasible::Quota { .. } => "pool_capacity_exceeded",
+        Infeasible::Throughput { .. } => "pool_throughput_exceeded",
+        Infeasible::PoolSize { .. } => "pool_below_quotas",
+        Infeasible::PoolThroughput { .. } => "pool_below_throughput",
+        Infeasible::QuotaWithoutRate { .. } => "quota_without_throughput",
+        Infeasible::ZeroRate => "zero_throughput",
+        Infeasible::ZeroIops => "zero_iops",
+        Infeasible::Iops { .. } => "pool_iops_exceeded",
+        Infeasible::PoolIops { .. } => "pool_below_iops",
+        Infeasible::BoughtRate { .. } => "pool_throughput_out_of_bounds",
+        Infeasible::BoughtIops { .. } => "pool_iops_out_of_bounds",
+        Infeasible::RateWithoutIops { .. } => "throughput_without_iops",
+        Infeasible::ProvisionedRate { .. } | Infeasible::LevelCeiling { .. } => {
+            "throughput_out_of_bounds"
+        }
+        Infeasible::ProvisionedIops { .. } => "iops_out_of_bounds",
+    }
+}

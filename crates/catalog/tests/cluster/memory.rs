@@ -12,7 +12,7 @@ use weir_core::rng::Rng;
 /// The bound of etcd (`--max-request-bytes`).
 const REQUEST_BYTES_MAX: usize = 3 << 19;
 
-/// What happens to a transaction.
+/// The fate of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is answered.

@@ -97,12 +97,14 @@ fn every_code_of_the_catalogue_is_in_the_table_and_every_one_there_is_somewhere(
     let whole = include_str!("../../../../catalog/src/error.rs");
     let about_users = include_str!("../../../../catalog/src/error/identity.rs");
     let about_clusters = include_str!("../../../../catalog/src/error/cluster.rs");
+    let about_contracts = include_str!("../../../../catalog/src/error/infeasible.rs");
     let mut told: Vec<&str> = Vec::new();
     for (source, function) in [
         (whole, "pub const fn code("),
         (whole, "const fn no_such("),
         (about_users, "pub(super) const fn code("),
         (about_clusters, "pub(super) const fn code("),
+        (about_contracts, "pub(super) const fn code("),
     ] {
         let from = source.find(function).unwrap();
         let body = &source[from..from + source[from..].find("\n    }").unwrap()];
