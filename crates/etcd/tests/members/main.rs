@@ -5,6 +5,7 @@
 mod etcd;
 mod leases;
 mod rows;
+mod secured;
 mod shared;
 
 use etcd::Members;
