@@ -119,11 +119,7 @@ impl<M: Machine, F: Fencing, S: Service> Driver<M, F, S> {
         records: RecordsClient,
         (mesh, helpers): (Mesh, Mesh),
         (machine, fencing, service): (Arc<M>, Arc<F>, Arc<S>),
-        (right, status, troubles): (
-            Arc<SharedRight>,
-            watch::Sender<Arc<Status>>,
-            Arc<Troubles>,
-        ),
+        (right, status, troubles): (Arc<SharedRight>, watch::Sender<Arc<Status>>, Arc<Troubles>),
         events: mpsc::Sender<Event>,
     ) -> Self {
         let groups =
@@ -338,9 +334,9 @@ impl<M: Machine, F: Fencing, S: Service> Driver<M, F, S> {
         let (id, events) = (self.state.machine(), self.events.clone());
         let troubles = Arc::clone(&self.troubles);
         self.tasks.spawn(async move {
-            let held = turn.begin().await;
+            turn.begin().await;
             until_told(&troubles, || machine.announce(id, life)).await;
-            drop(held);
+            drop(turn);
             report(&events, Event::Announced).await;
         });
     }
@@ -356,11 +352,13 @@ impl<M: Machine, F: Fencing, S: Service> Driver<M, F, S> {
         let (turn, machine) = (self.lives.turn(), Arc::clone(&self.machine));
         self.tasks.spawn(async move {
             let noting = async {
-                let _held = turn.begin().await;
+                turn.begin().await;
                 machine.note(life).await
             };
             // Later the rules take the change for one that has no answer.
-            match timeout(ANSWER_WITHIN, noting).await {
+            let noted = timeout(ANSWER_WITHIN, noting).await;
+            drop(turn);
+            match noted {
                 Ok(Ok(())) => change.await,
                 Ok(Err(error)) => tracing::warn!(%life, %error, "a life is not condemned"),
                 Err(_) => tracing::warn!(%life, "a life is not condemned: the helper is silent"),
@@ -372,7 +370,7 @@ impl<M: Machine, F: Fencing, S: Service> Driver<M, F, S> {
         let (turn, machine) = (self.lives.turn(), Arc::clone(&self.machine));
         let troubles = Arc::clone(&self.troubles);
         self.tasks.spawn(async move {
-            let _held = turn.begin().await;
+            turn.begin().await;
             until_told(&troubles, || machine.unnote(life)).await;
         });
     }

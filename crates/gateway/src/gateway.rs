@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use weir_cluster::{
-    Cluster, Command, Event, GatewayId, Gateway as Row, Life, Refusal, SessionId, SharedRight, Start,
-    Version,
+    Cluster, Command, Event, Gateway as Row, GatewayId, Life, Refusal, SessionId, SharedRight,
+    Start, Version,
 };
 use weir_etcd::{Connection, Keys, RecordsClient, RecordsError};
 use weir_links::{Identity, KeyFile, Mesh};
@@ -113,14 +113,14 @@ impl Gateway {
         let mut mesh = Mesh::new(identity.clone(), heard.clone());
         mesh.listen(parts.listener);
         let helpers = Mesh::new(identity, heard);
-        let start =
-            Start { life, machine: state.machine(), speaks: Version::CURRENT, sessions };
+        let start = Start { life, machine: state.machine(), speaks: Version::CURRENT, sessions };
         let cluster = Cluster::new(now(), start);
         let (right, troubles) = (Arc::<SharedRight>::default(), Arc::<Troubles>::default());
         let (events, news) = mpsc::channel(EVENTS_MAX);
         let (commands, asked) = mpsc::channel(COMMANDS_MAX);
         let (end, ending) = mpsc::channel(1);
-        let (status, told) = watch::channel(Arc::new(troubles.status(&cluster, now(), &Arc::default())));
+        let (status, told) =
+            watch::channel(Arc::new(troubles.status(&cluster, now(), &Arc::default())));
         let (over, ended) = watch::channel(None);
         let driver = Driver::new(
             (cluster, state),

@@ -72,7 +72,7 @@ impl<M: Machine, S: Service> Groups<M, S> {
 
 impl<M: Machine, S: Service> Hands<M, S> {
     async fn carry_out(self, turn: Turn, group: GroupId, step: Step) {
-        let held = turn.begin().await;
+        turn.begin().await;
         let event = match step {
             Step::Adopt(came) => {
                 self.serve(group, move |service| service.adopt(group, came)).await;
@@ -101,7 +101,7 @@ impl<M: Machine, S: Service> Hands<M, S> {
                 None
             }
         };
-        drop(held);
+        drop(turn);
         if let Some(event) = event {
             // Nobody listens after the end.
             let _ = self.events.send(event).await;

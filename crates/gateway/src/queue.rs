@@ -1,42 +1,49 @@
 //! Jobs that are carried out one after the other, in the order in which their turns were taken.
 
-use tokio::sync::oneshot;
+use std::collections::BTreeSet;
+use tokio::sync::watch;
 
 /// The order of some jobs.
 #[derive(Debug, Default)]
-pub(crate) struct Order(Option<oneshot::Receiver<Over>>);
-
-/// The turn of one job.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    before: Option<oneshot::Receiver<Over>>,
-    held: Held,
+pub(crate) struct Order {
+    /// The numbers of the turns that are not over.
+    open: watch::Sender<BTreeSet<u64>>,
+    last: u64,
 }
 
-/// The job is under way until this is dropped.
+/// The turn of one job. It is over when this is dropped, also if it was never reached.
 #[derive(Debug)]
-pub(crate) struct Held(#[expect(dead_code, reason = "its drop tells")] oneshot::Sender<Over>);
+pub(crate) struct Turn {
+    open: watch::Sender<BTreeSet<u64>>,
+    number: u64,
+}
 
-/// Never sent: a job tells that it is over by dropping its sender.
-#[derive(Debug)]
-pub(crate) enum Over {}
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.open.send_modify(|open| {
+            open.remove(&self.number);
+        });
+    }
+}
 
 impl Order {
     /// The turn behind all that were taken before.
     pub(crate) fn turn(&mut self) -> Turn {
-        let (held, over) = oneshot::channel();
-        Turn { before: self.0.replace(over), held: Held(held) }
+        self.last += 1;
+        let number = self.last;
+        self.open.send_modify(|open| {
+            open.insert(number);
+        });
+        Turn { open: self.open.clone(), number }
     }
 }
 
 impl Turn {
-    /// Waits until the jobs before are over.
-    pub(crate) async fn begin(self) -> Held {
-        if let Some(before) = self.before {
-            // The end of the sender is the news.
-            let _ = before.await;
-        }
-        self.held
+    /// Waits until all turns before are over.
+    pub(crate) async fn begin(&self) {
+        let mut open = self.open.subscribe();
+        // This turn has a sender, so the news do not end.
+        let _ = open.wait_for(|open| open.first() == Some(&self.number)).await;
     }
 }
 
@@ -56,10 +63,10 @@ mod tests {
         for (job, turn) in turns {
             let done = Arc::clone(&done);
             jobs.spawn(async move {
-                let held = turn.begin().await;
+                turn.begin().await;
                 tokio::task::yield_now().await;
                 done.lock().unwrap().push(job);
-                drop(held);
+                drop(turn);
             });
         }
         jobs.join_all().await;

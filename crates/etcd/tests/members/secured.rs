@@ -82,9 +82,8 @@ impl Secured {
 
     /// The settings with the certificate of this name.
     fn settings(&self, authority: &str, identity: Option<&str>) -> Settings {
-        let identity = identity.map(|name| {
-            (self.path(&format!("{name}.pem")), self.path(&format!("{name}-key.pem")))
-        });
+        let identity = identity
+            .map(|name| (self.path(&format!("{name}.pem")), self.path(&format!("{name}-key.pem"))));
         let authority = self.path(&format!("{authority}-ca.pem"));
         let tls = Some(Tls { authority, identity });
         Settings { endpoints: vec![self.endpoint.clone()], tls, login: None }

@@ -16,7 +16,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
-use weir_cluster::GatewayId;
+use weir_cluster::{GatewayId, View};
+use weir_etcd::{Connection, Keys, RecordsClient, Settings};
 use weir_links::KeyFile;
 
 /// The gateways.
@@ -81,15 +82,36 @@ impl Bed {
             fs::create_dir(bed.base.path().join(format!("state-{gateway}"))).unwrap();
             bed.run(gateway);
         }
-        bed.until("every gateway has a lease", |bed| {
-            let rows = bed.etcd.control(&["get", "--prefix", "--keys-only", "/weir/test/cluster/life"]);
-            rows.matches("life/").count() == GATEWAYS.len()
+        // A gateway that does not know of another yet can't be replaced by that one.
+        bed.until("every gateway knows all others", |bed| {
+            let view = bed.view();
+            let newest = view.members().map(|(_, member)| member.since).max();
+            let knows = |life| {
+                let known = view.acknowledged.get(&life);
+                view.attached.contains_key(&life) && known.copied() >= newest
+            };
+            view.members().count() == GATEWAYS.len()
+                && view.members().all(|(life, _)| knows(life.gateway))
         });
         for group in 1..=GROUPS {
             bed.place(group);
         }
         bed.until_all_are_served(&GATEWAYS);
         bed
+    }
+
+    /// The state of etcd, which has to be up.
+    pub(crate) fn view(&self) -> View {
+        let settings = Settings { endpoints: self.etcd.endpoints(), ..Settings::default() };
+        self.runtime.block_on(async {
+            let connection = Connection::new(&settings).unwrap();
+            let records = RecordsClient::new(connection, Keys::new("test").unwrap());
+            loop {
+                if let Ok(view) = records.view().await {
+                    return view;
+                }
+            }
+        })
     }
 
     /// Makes the links between all machines, each through something that can cut it.
@@ -265,9 +287,9 @@ impl Bed {
         self.until("every group is served", |bed| {
             let notes = bed.notes();
             (1..=GROUPS).all(|group| {
-                notes.last_reply(group).is_some_and(|(at, life)| {
-                    at > from && gateways.contains(&life.0)
-                })
+                notes
+                    .last_reply(group)
+                    .is_some_and(|(at, life)| at > from && gateways.contains(&life.0))
             })
         });
     }

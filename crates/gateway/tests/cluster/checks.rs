@@ -114,13 +114,21 @@ impl Notes {
         for notes in self.lives.values() {
             for note in notes {
                 let What::Adopted(group, Some(from)) = note.what else { continue };
-                let blocklisted = self.lives.values().flatten().filter(|note| {
-                    note.what == What::Blocklisted(from.0, from.1)
-                });
+                let blocklisted = self
+                    .lives
+                    .values()
+                    .flatten()
+                    .filter(|note| note.what == What::Blocklisted(from.0, from.1));
                 let first = blocklisted.map(|note| note.at).min();
-                assert!(first.is_some_and(|first| first <= note.at), "{from:?}: {first:?}, {note:?}");
+                assert!(
+                    first.is_some_and(|first| first <= note.at),
+                    "{from:?}: {first:?}, {note:?}"
+                );
                 let before = self.tenures(group).into_iter().filter(|tenure| tenure.life == from);
-                assert!(before.clone().all(|tenure| tenure.end <= note.at), "group {group}, {note:?}");
+                assert!(
+                    before.clone().all(|tenure| tenure.end <= note.at),
+                    "group {group}, {note:?}"
+                );
             }
         }
     }
@@ -132,7 +140,9 @@ impl Notes {
             let mut last = "";
             for note in notes {
                 let (kind, words) = match &note.what {
-                    What::Replies(until, groups) => ("replies", format!("replies until {until} for {groups:?}")),
+                    What::Replies(until, groups) => {
+                        ("replies", format!("replies until {until} for {groups:?}"))
+                    }
                     What::Lapsed(groups) => ("lapsed", format!("lapsed for {groups:?}")),
                     other => ("", format!("{other:?}")),
                 };

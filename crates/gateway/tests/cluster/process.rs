@@ -187,8 +187,7 @@ fn gateway() {
 
 async fn run(setup: Setup) {
     let id = GatewayId(setup.gateway);
-    let mut state =
-        LocalState::open(&setup.base.join(format!("state-{id}")), id).unwrap();
+    let mut state = LocalState::open(&setup.base.join(format!("state-{id}")), id).unwrap();
     let settings = Settings { endpoints: setup.etcd.clone(), ..Settings::default() };
     let connection = Connection::new(&settings).unwrap();
     let keys = Keys::new("test").unwrap();

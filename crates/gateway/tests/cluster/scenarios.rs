@@ -3,6 +3,7 @@
 use crate::bed::{Bed, GATEWAYS};
 use crate::etcd::Signal;
 use std::time::Duration;
+use weir_cluster::GatewayId;
 use weir_gateway::now;
 
 /// Runs a scenario as often as the environment says, each time on a bed of its own.
@@ -23,8 +24,7 @@ fn a_killed_gateway_is_replaced_and_comes_back() {
         bed.until_all_are_served(&[1, 3]);
         bed.run(2);
         bed.until("the next life is a member", |bed| {
-            bed.etcd.control(&["get", "--print-value-only", "/weir/test/cluster/life/00002"]).trim()
-                == (life.1 + 1).to_string()
+            bed.view().attached.get(&GatewayId(2)) == Some(&(life.1 + 1))
         });
         bed.tell(2, "move 1 2");
         bed.until("a group is served there", |bed| {
@@ -87,7 +87,8 @@ fn a_gateway_killed_without_etcd_is_replaced_when_etcd_is_back() {
         let adopted = |life| {
             let notes = takers.of(life).iter();
             notes.clone().any(|note| {
-                matches!(note.what, crate::process::What::Adopted(_, Some((2, _)))) && note.at < died
+                matches!(note.what, crate::process::What::Adopted(_, Some((2, _))))
+                    && note.at < died
             })
         };
         assert!(!takers.lives().any(adopted), "nothing is taken over without etcd");
@@ -158,9 +159,24 @@ fn a_gateway_that_ends_releases_its_lease() {
         bed.tell(2, "end");
         bed.wait_for_end(2);
         assert_eq!(bed.notes().end(life), Some("it was asked to end"));
-        let row = bed.etcd.control(&["get", "/weir/test/cluster/life/00002"]);
-        assert_eq!(row, "");
+        assert!(!bed.view().attached.contains_key(&GatewayId(2)));
         bed.until_all_are_served(&[1, 3]);
+    });
+}
+
+#[test]
+fn the_leader_of_etcd_is_killed() {
+    times(|bed| {
+        let lives = GATEWAYS.map(|gateway| bed.life(gateway));
+        let from = now().0;
+        let leader = bed.etcd.leader();
+        bed.etcd.kill(leader);
+        bed.let_pass(Duration::from_secs(6));
+        bed.etcd.run(leader);
+        bed.etcd.wait_until_healthy();
+        bed.until_all_are_served(&GATEWAYS);
+        assert_eq!(GATEWAYS.map(|gateway| bed.life(gateway)), lives);
+        assert!(!bed.notes().has_lapsed(&GATEWAYS, from), "a gateway had no right for a while");
     });
 }
 
