@@ -460,7 +460,7 @@ async fn follow(
             }
             Err(error) => {
                 let words = error.to_string();
-                // What lasts is told once.
+                // A lasting trouble is told once.
                 if troubles.set(|troubles| troubles.etcd.replace(words.clone())) != Some(words) {
                     tracing::warn!(%error, "the records of the cluster cannot be read");
                 }

@@ -7,8 +7,8 @@
 //! 2. [`LocalState::begin`] makes the next [`Life`](weir_cluster::Life), with a number that is
 //!    synced before anybody hears of it.
 //! 3. The caller opens its sessions with Ceph and binds its listener.
-//! 4. [`Gateway::start`] runs the rules until the life ends ([`Gateway::ended`]). The process has to
-//!    exit then; the gateway starts anew.
+//! 4. [`Gateway::start`] runs the rules until the life ends ([`Gateway::ended`]). The process has
+//!    to exit then; the gateway starts anew.
 //!
 //! The driver has no rule of its own. One task owns the rules. After each step it publishes the
 //! right to reply ([`Gateway::right`]), and then carries the actions out in their order; none of

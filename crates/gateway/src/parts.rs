@@ -90,8 +90,8 @@ pub trait Service: Send + Sync + 'static {
     /// A volume is not ready.
     fn adopt(&self, group: GroupId, came: Came) -> Result<(), Failure>;
 
-    /// Stops to serve a group, whose addresses are gone. When it returns, no reply is under way, all
-    /// data are flushed, all files closed; and `to`, if there is such a life, has the locks and
+    /// Stops to serve a group, whose addresses are gone. When it returns, no reply is under way,
+    /// all data are flushed, all files closed; and `to`, if there is such a life, has the locks and
     /// replies. Called again after a failure.
     ///
     /// # Errors

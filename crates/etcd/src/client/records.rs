@@ -122,7 +122,7 @@ impl RecordsClient {
         loop {
             let member =
                 records.gateways.get(&life.gateway).and_then(weir_cluster::Gateway::member);
-            if !member.is_some_and(|member| member.number == life.number) {
+            if member.is_none_or(|member| member.number != life.number) {
                 return Ok(Kept::No);
             }
             let (conditions, _) = of(&Writes::attach(&self.keys, records, life));
@@ -181,7 +181,13 @@ enum State {
     /// All rows are to be read, not before this time.
     Unread { from: Instant },
     /// These rows were read, and are watched.
-    Watched { rows: Box<Rows>, watch: Watch },
+    Watched(Box<Watched>),
+}
+
+#[derive(Debug)]
+struct Watched {
+    rows: Rows,
+    watch: Watch,
 }
 
 impl Follower {
@@ -199,7 +205,8 @@ impl Follower {
                     sleep_until(*from).await;
                     return self.read().await;
                 }
-                State::Watched { rows, watch } => {
+                State::Watched(watched) => {
+                    let Watched { rows, watch } = &mut **watched;
                     let changes = match watch.next().await {
                         Ok(changes) => changes,
                         Err(EtcdError::Compacted | EtcdError::TooLong) => {
@@ -229,7 +236,7 @@ impl Follower {
             Ok((rows, revision)) => {
                 let view = Arc::new(rows.view(revision));
                 let watch = self.client.connection.watch(self.client.keys.prefix(), revision);
-                self.state = State::Watched { rows: Box::new(rows), watch };
+                self.state = State::Watched(Box::new(Watched { rows, watch }));
                 Ok(view)
             }
             Err(error) => {

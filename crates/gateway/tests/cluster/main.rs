@@ -1,5 +1,5 @@
-//! Three gateways, each a process of its own, over a real etcd of three members, while processes are
-//! killed and stopped, etcd is stopped, and links are cut.
+//! Three gateways, each a process of its own, over a real etcd of three members, while processes
+//! are killed and stopped, etcd is stopped, and links are cut.
 //!
 //! Each gateway notes every few milliseconds for which groups it may reply. In the end the notes of
 //! all are laid beside each other: no two lives may ever have replied for one group at a time, a

@@ -1,4 +1,4 @@
-//! What happens to gateways, links and etcd.
+//! Scenarios: faults of gateways, links and etcd, and their outcomes.
 
 use crate::bed::{Bed, GATEWAYS};
 use crate::etcd::Signal;
