@@ -183,7 +183,7 @@ impl Gateway {
     }
 
     /// Ends the life: no reply leaves from now on, the addresses are removed, the lease is
-    /// released. The groups that are here are taken over by others as soon as the process has ended.
+    /// released. Others take over the groups that are here as soon as the process has ended.
     pub async fn end(&self) -> End {
         // It is being ended if that was asked before.
         let _ = self.end.try_send(());
