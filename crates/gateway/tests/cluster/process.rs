@@ -1,7 +1,7 @@
 //! The process of a gateway: a driver over etcd, with a service that notes when it may reply.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
@@ -89,6 +89,8 @@ impl Notes {
 struct World {
     setup: Setup,
     notes: Notes,
+    /// The groups that the service serves. A reply is under way while this is locked.
+    served: Mutex<BTreeSet<u32>>,
 }
 
 impl World {
@@ -150,16 +152,19 @@ impl Service for World {
             Came::New | Came::Handed { .. } => None,
         };
         self.notes.add(now(), What::Adopted(group.0, from));
+        self.served.lock().unwrap().insert(group.0);
         Ok(())
     }
 
     fn stop(&self, group: GroupId, _: Option<Life>) -> Result<(), Failure> {
+        self.served.lock().unwrap().remove(&group.0);
         self.notes.add(now(), What::Stopped(group.0));
         Ok(())
     }
 
     fn resume(&self, group: GroupId) -> Result<(), Failure> {
         self.notes.add(now(), What::Resumed(group.0));
+        self.served.lock().unwrap().insert(group.0);
         Ok(())
     }
 
@@ -206,7 +211,8 @@ async fn run(setup: Setup) {
     };
     let places = Places { gateways: places(&setup.gateways), helpers: places(&setup.helpers) };
     let (_places, places) = watch::channel(places);
-    let world = Arc::new(World { setup: setup.clone(), notes: notes.clone() });
+    let world =
+        Arc::new(World { setup: setup.clone(), notes: notes.clone(), served: Mutex::default() });
     let gateway = Gateway::start(Parts {
         life,
         state,
@@ -218,13 +224,12 @@ async fn run(setup: Setup) {
         places,
         machine: Arc::clone(&world),
         fencing: Arc::clone(&world),
-        service: world,
+        service: Arc::clone(&world),
     });
     let gateway = gateway.unwrap();
     let right = gateway.right();
     let status = gateway.status();
-    let (taker, noting) = (right.clone(), notes.clone());
-    std::thread::spawn(move || note_replies(&taker, &status, &noting));
+    std::thread::spawn(move || note_replies(&right, &status, &world));
     let end = obey(&gateway, &setup, &notes).await;
     notes.add(now(), What::Ended(end));
 }
@@ -279,17 +284,21 @@ async fn carry_out(gateway: &Gateway, line: &str, notes: &Notes) -> Option<Strin
 fn note_replies(
     right: &SharedRight,
     status: &watch::Receiver<Arc<weir_gateway::Status>>,
-    notes: &Notes,
+    world: &World,
 ) {
+    let notes = &world.notes;
     loop {
         let status = Arc::clone(&status.borrow());
-        let groups: Vec<u32> = status.replying.iter().map(|group| group.0).collect();
+        let served = world.served.lock().unwrap();
+        let groups = status.replying.iter().map(|group| group.0);
+        let groups: Vec<u32> = groups.filter(|group| served.contains(group)).collect();
         let at = now();
         if right.allows(at) && !groups.is_empty() {
             notes.add(at, What::Replies(status.right.end().0, groups));
         } else if !groups.is_empty() {
             notes.add(at, What::Lapsed(groups));
         }
+        drop(served);
         std::thread::sleep(NOTE_EVERY);
     }
 }
