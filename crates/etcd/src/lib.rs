@@ -14,8 +14,8 @@
 //! | `cluster/life/00007` | the number of the life that has a lease; gone with the lease |
 //! | `cluster/knows/00007` | the generation that a gateway acknowledged |
 //!
-//! With the feature `client` there is the connection to etcd too ([`Connection`],
-//! [`RecordsClient`]). Not here: the rules (`weir-cluster`).
+//! With the feature `client` there is the connection to etcd too (`Connection`,
+//! `RecordsClient`). Not here: the rules (`weir-cluster`).
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "client")]

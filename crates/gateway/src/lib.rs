@@ -3,21 +3,21 @@
 //!
 //! One life of a gateway goes like this:
 //!
-//! 1. [`LocalState::open`] locks the gateway's directory, so that no other process is this gateway.
-//! 2. [`LocalState::begin`] makes the next [`Life`](weir_cluster::Life), with a number that is
+//! 1. `LocalState::open` locks the gateway's directory, so that no other process is this gateway.
+//! 2. `LocalState::begin` makes the next life, with a number that is
 //!    synced before anybody hears of it.
 //! 3. The caller opens its sessions with Ceph and binds its listener.
-//! 4. [`Gateway::start`] runs the rules until the life ends ([`Gateway::ended`]). The process has
+//! 4. `Gateway::start` runs the rules until the life ends (`Gateway::ended`). The process has
 //!    to exit then; the gateway starts anew.
 //!
 //! The driver has no rule of its own. One task owns the rules. After each step it publishes the
-//! right to reply ([`Gateway::right`]), and then carries the actions out in their order; none of
+//! right to reply (`Gateway::right`), and then carries the actions out in their order; none of
 //! them holds up the next step. What the rules need beyond etcd and links are three traits:
-//! [`Machine`] (the helper on this machine, and addresses), [`Fencing`] (Ceph's blocklist) and
-//! [`Service`] (the server's volumes).
+//! `Machine` (the helper on this machine, and addresses), `Fencing` (Ceph's blocklist) and
+//! `Service` (the server's volumes).
 //!
 //! Not here: the rules, the bytes of links and rows, volumes, addresses of interfaces, and the
-//! catalogue, which tells where the other gateways are ([`Places`]).
+//! catalogue, which tells where the other gateways are (`Places`).
 //!
 //! All of it is behind the feature `cluster`.
 #![forbid(unsafe_code)]

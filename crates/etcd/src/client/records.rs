@@ -66,7 +66,7 @@ impl RecordsClient {
     }
 
     /// Carries out a change that was decided upon `records`, within
-    /// [`ANSWER_WITHIN`](weir_cluster::timing::ANSWER_WITHIN): whether its guards held and it
+    /// [`ANSWER_WITHIN`]: whether its guards held and it
     /// happened.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl RecordsClient {
     }
 
     /// Carries out a request about the lease of `life`, within
-    /// [`ANSWER_WITHIN`](weir_cluster::timing::ANSWER_WITHIN). `records` are the newest that are
+    /// [`ANSWER_WITHIN`]. `records` are the newest that are
     /// known.
     ///
     /// # Errors
