@@ -22,6 +22,7 @@ mod error;
 mod exports;
 mod filesystem;
 mod finding;
+mod follower;
 mod gateway;
 mod groups;
 mod idempotency;
@@ -59,7 +60,7 @@ pub use calibration::{CALIBRATION_POOL, Calibration, Load, Machine, Measured};
 pub use catalog::{Asked, Catalog, Mode, Outcome};
 pub use check::{Report, check};
 pub use cluster::{
-    Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Guard, Listing,
+    Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Followed, Guard, Listing,
     OPERATIONS_MAX, Operation, Pair, StoreError, TRANSACTION_BYTES_MAX,
 };
 pub use error::{
@@ -67,6 +68,7 @@ pub use error::{
 };
 pub use filesystem::Filesystem;
 pub use finding::{Finding, Severity};
+pub use follower::{FOLLOWED_WITHIN, Follower};
 pub use idempotency::IdempotencyKey;
 pub use identity::{Group, RID_FIRST, SealedHash, User, folded};
 pub use levels::{LevelChange, NewLevel};

@@ -17,6 +17,7 @@ use ring::digest::{SHA256, digest};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// How often tokens are changed again because another gateway was faster.
@@ -95,6 +96,8 @@ pub struct Tokens {
     first: Hash,
     /// The tokens by name.
     kept: RwLock<Arc<Vec<Kept>>>,
+    /// The revision in the store of the cluster at which they were written.
+    revision: AtomicU64,
 }
 
 /// The text leaves the hashes out, so that no log can have them.
@@ -124,8 +127,9 @@ impl Tokens {
     fn with(directory: &Path, vault: Option<Vault>) -> Result<Self> {
         let first = hash(directory::token(directory)?.as_bytes());
         let (directory, changing) = (directory.to_owned(), Mutex::new(()));
-        let tokens = Self { directory, vault, changing, first, kept: RwLock::default() };
-        tokens.publish(tokens.latest()?.0);
+        let (kept, revision) = (RwLock::default(), AtomicU64::new(0));
+        let tokens = Self { directory, vault, changing, first, kept, revision };
+        tokens.publish(tokens.latest()?);
         Ok(tokens)
     }
 
@@ -136,9 +140,16 @@ impl Tokens {
     pub fn follow(&self) -> Result<()> {
         if self.vault.is_some() {
             let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-            self.publish(self.latest()?.0);
+            self.publish(self.latest()?);
         }
         Ok(())
+    }
+
+    /// The revision in the store of the cluster at which the tokens that are in force were written;
+    /// 0 if it has none, and without a cluster.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
     }
 
     /// Creates a token and returns its secret, which cannot be read again.
@@ -192,12 +203,13 @@ impl Tokens {
             let text = written(&next);
             let stored = match &self.vault {
                 None => {
-                    directory::write_whole(&self.directory, FILE, text.as_bytes()).map(|()| true)?
+                    directory::write_whole(&self.directory, FILE, text.as_bytes())?;
+                    Some(at)
                 }
                 Some(vault) => vault.replace(Secret::Tokens, text.as_bytes(), at)?,
             };
-            if stored {
-                self.publish(next);
+            if let Some(revision) = stored {
+                self.publish((next, revision));
                 return Ok(done);
             }
         }
@@ -213,8 +225,9 @@ impl Tokens {
         Ok((all_parsed(&text).ok_or(CatalogError::DamagedTokens { path })?, at))
     }
 
-    fn publish(&self, kept: Vec<Kept>) {
+    fn publish(&self, (kept, revision): (Vec<Kept>, u64)) {
         *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(kept);
+        self.revision.store(revision, Ordering::Release);
     }
 
     /// All tokens by name, also those that have expired, but for the one in `api.token`.

@@ -18,6 +18,8 @@
 //! `RecordsClient`). Not here: the rules (`weir-cluster`).
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "catalog")]
+mod catalog;
 #[cfg(feature = "client")]
 mod client;
 mod keys;
@@ -27,6 +29,8 @@ mod row;
 mod testing;
 mod write;
 
+#[cfg(feature = "catalog")]
+pub use catalog::EtcdStore;
 #[cfg(feature = "client")]
 pub use client::{
     CALL_WITHIN, Changes, Committed, Condition, Connection, EtcdError, Event, Follower, Listing,

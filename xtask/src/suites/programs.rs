@@ -13,7 +13,7 @@ use std::process::Command;
 
 /// Features that a build of a fresh clone does without: they need packages of Debian.
 pub(super) const FEATURES: &str =
-    "--features=weir-etcd/client,weir-gateway/cluster,weir-store/ceph";
+    "--features=weir-etcd/catalog,weir-etcd/client,weir-gateway/cluster,weir-store/ceph";
 
 /// Where the programs are kept: a build beside a suite replaces those in Cargo's directory.
 const KEPT: &str = "target/suites";

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 /// The version of these values.
-pub(crate) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 /// The longest value of them, in bytes: a chunk.
 const VALUE_BYTES_MAX: usize = super::TRANSACTION_BYTES_MAX;
 

@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often a transaction whose answer was lost is looked for or sent again.
-pub(super) const TRIES: usize = 8;
+pub(super) const TRIES: usize = 3;
 const NAME_CHARS_MAX: usize = 64;
 
 /// The place of a gateway in a cluster.
@@ -95,7 +95,7 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     /// The revision up to which everything is applied.
-    revision: u64,
+    pub(super) revision: u64,
     pub(crate) head: Head,
     /// The revision of the head.
     pub(super) head_revision: u64,
@@ -287,6 +287,10 @@ impl Link {
         documents.iter().map(operation).collect()
     }
 
+    pub(crate) const fn place(&self) -> &ClusterPlace {
+        &self.place
+    }
+
     /// The secrets of the cluster.
     pub(crate) fn vault(&self) -> Vault {
         self.vault.clone()
@@ -367,7 +371,7 @@ impl Link {
         Err(ClusterError::InDoubt.into())
     }
 
-    fn not_member(&self) -> ClusterError {
+    pub(super) fn not_member(&self) -> ClusterError {
         ClusterError::NotMember { gateway: self.place.gateway.clone() }
     }
 }

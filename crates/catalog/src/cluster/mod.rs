@@ -16,6 +16,10 @@
 //! | `rows/TABLE/KEY` | a row with the rows that belong to it |
 //! | `secrets/NAME` | a secret, sealed by the key of the cluster ([`key`]) |
 //! | `intent`, `staged/CHANGE/NUMBER` | a large change that is under way |
+//! | `clock` | written with each transaction by a store that needs it, and seen by no other |
+//!
+//! Beside them, at `/weir/CLUSTER/follows/GATEWAY`, stands how far each gateway follows
+//! ([`follows`]).
 //!
 //! Not here: the client of etcd, which implements [`ClusterStore`]; membership and homes; and the
 //! trees of volumes.
@@ -23,6 +27,7 @@
 mod capture;
 mod document;
 mod envelope;
+mod follows;
 mod key;
 mod large;
 mod link;
@@ -30,6 +35,7 @@ mod store;
 mod tables;
 mod vault;
 
+pub use follows::Followed;
 pub use key::ClusterKey;
 pub use link::ClusterPlace;
 pub use store::{

@@ -2,10 +2,13 @@
 //! (version 3) that the catalogue uses. Calls block, and end by themselves after a time that the
 //! store chooses.
 
+use std::time::Duration;
+
 use crate::error::{CatalogError, ClusterError};
 
-/// Most operations, and most guards, of one transaction (etcd's `--max-txn-ops`).
-pub const OPERATIONS_MAX: usize = 128;
+/// Most operations, and most guards, of one transaction. etcd carries out 128 by default
+/// (`--max-txn-ops`); one is the store's own.
+pub const OPERATIONS_MAX: usize = 127;
 /// Most bytes of keys and values in one transaction. etcd refuses requests above 1.5 MiB
 /// (`--max-request-bytes`); the rest is for its framing.
 pub const TRANSACTION_BYTES_MAX: usize = 1_400_000;
@@ -152,4 +155,8 @@ pub trait ClusterStore: Send + Sync {
     /// # Errors
     /// `Compacted`, `Unavailable`, `Unknown`.
     fn changes(&self, prefix: &str, after: u64) -> Result<Changes, StoreError>;
+
+    /// Waits until there are events under `prefix` after the revision `after`, for at most
+    /// `within`. It may end early.
+    fn wait(&self, prefix: &str, after: u64, within: Duration);
 }

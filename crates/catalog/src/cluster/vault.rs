@@ -45,27 +45,26 @@ impl Vault {
     }
 
     /// Replaces a secret that was written at the revision `at`, or that is not there if that is 0.
-    /// Tells whether it was replaced: not if it was written meanwhile. `content` is unlike any that
-    /// another gateway would write.
+    /// Gives the new revision; `None` if it was written meanwhile, and so not replaced. `content`
+    /// is unlike any that another gateway would write.
     ///
     /// # Errors
     /// `NotMember`, `Unreachable`, `InDoubt`, `WrongKey`.
-    pub(crate) fn replace(&self, which: Secret, content: &[u8], at: u64) -> Result<bool> {
+    pub(crate) fn replace(&self, which: Secret, content: &[u8], at: u64) -> Result<Option<u64>> {
         let put = self.seal(which, content)?;
         let mut guards = vec![Guard::At { key: self.key(which), revision: at }];
         guards.extend(self.place.life.clone());
         let mut lost = false;
         for _ in 0..TRIES {
             match self.place.store.commit(&guards, std::slice::from_ref(&put)) {
-                Ok(Decision::At(_)) => return Ok(true),
+                Ok(Decision::At(revision)) => return Ok(Some(revision)),
                 Ok(Decision::Refused) => {
-                    let found = self.read(which)?;
-                    let ours = found.as_ref().is_some_and(|(found, _)| found == content);
-                    if found.map_or(0, |(_, revision)| revision) == at {
+                    let (found, revision) = self.read(which)?.unwrap_or_default();
+                    if revision == at {
                         let gateway = self.place.gateway.clone();
                         return Err(ClusterError::NotMember { gateway }.into());
                     }
-                    return Ok(lost && ours);
+                    return Ok((lost && found == content).then_some(revision));
                 }
                 Err(StoreError::Unavailable(_)) if lost => {}
                 Err(StoreError::Unknown(_)) => lost = true,

@@ -1,9 +1,11 @@
 //! Changes that take several transactions, and gateways that end in the middle of them.
 
-use crate::{Cluster, GIB, PREFIX, pool};
+use crate::faults::Fate;
+use crate::world::{Cluster, GIB, pool};
+use std::sync::Arc;
 use weir_catalog::{
     BytesPerSecond, Catalog, Import, Mode, NewPool, NewVolume, PoolChange, Qos, Replace,
-    import_into_cluster,
+    VolumeChange, import_into_cluster,
 };
 
 /// More than a transaction has room for.
@@ -24,9 +26,10 @@ fn many(base: &std::path::Path) -> Import {
 
 /// The keys of large changes that are under way.
 fn traces(cluster: &Cluster) -> Vec<String> {
-    let keys = cluster.store.dump().into_keys();
+    let prefix = cluster.key("");
+    let keys = cluster.dump().into_keys();
     keys.filter(|key| {
-        let path = key.strip_prefix(PREFIX).unwrap_or_default();
+        let path = key.strip_prefix(&prefix).unwrap_or_default();
         path == "intent" || path.starts_with("staged/")
     })
     .collect()
@@ -75,6 +78,40 @@ fn an_import_is_there_whole_or_not_at_all_wherever_its_gateway_ended() {
 }
 
 #[test]
+fn a_chunk_that_arrives_after_its_change_was_undone_leaves_no_trace() {
+    let base = tempfile::tempdir().unwrap();
+    let import = many(base.path());
+    let cluster = Cluster::new();
+    // The intent is there, the first chunk has no answer, and then nothing has.
+    cluster.store.next(&[Fate::Answered, Fate::Late, Fate::Lost, Fate::Lost]);
+    let failed = import_into_cluster(&cluster.place("a"), &import, Replace::Never).unwrap_err();
+    assert_eq!(failed.code(), "cluster_in_doubt");
+    assert_eq!(traces(&cluster), [""; 0], "it undid what it began");
+    cluster.store.draw(None);
+    assert_eq!(traces(&cluster), [""; 0], "the chunk came too late");
+    assert_eq!(own_levels(&cluster.gateway("b")), 0);
+}
+
+#[test]
+fn an_intent_is_not_removed_by_the_end_of_an_earlier_change() {
+    let base = tempfile::tempdir().unwrap();
+    let import = many(base.path());
+    let cluster = Cluster::new();
+    cluster.store.down_after(2);
+    import_into_cluster(&cluster.place("a"), &import, Replace::Never).unwrap_err();
+    cluster.store.set_down(false);
+    let b = cluster.gateway("b");
+    cluster.store.next(&[Fate::Late]);
+    assert!(b.end_change_of("a").unwrap());
+    // The request that removed the intent arrives once more, during another large change.
+    let store = Arc::clone(&cluster.store);
+    cluster.store.between(2, move || store.draw(None));
+    import_into_cluster(&cluster.place("c"), &import, Replace::Never).unwrap();
+    assert_eq!(own_levels(&cluster.gateway("d")), LEVELS);
+    assert_eq!(traces(&cluster), [""; 0]);
+}
+
+#[test]
 fn the_same_gateway_undoes_what_it_began_before() {
     let base = tempfile::tempdir().unwrap();
     let import = many(base.path());
@@ -116,9 +153,15 @@ fn a_change_of_many_volumes_is_one_change_for_all_who_follow() {
     b.follow().unwrap();
     assert_eq!(b.snapshot(), done.snapshot, "before the chunks are documents");
     assert!(!traces(&cluster).is_empty());
-    // Whoever changes something next completes it.
+    // Whoever changes something next completes it. A part of that arrives once more, later.
+    cluster.store.next(&[Fate::Late]);
     b.create_level("l", BytesPerSecond::from_mib(1), Mode::Commit).unwrap();
     assert!(traces(&cluster).is_empty());
+    let quota_bytes = Some(2 * GIB);
+    let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
+    let changed = b.change_volume("v0", &change, Some(0), Mode::Commit).unwrap().snapshot;
+    cluster.store.draw(None);
+    assert_eq!(cluster.gateway("c").snapshot(), changed);
     a.follow().unwrap();
     assert_eq!(a.snapshot(), b.snapshot());
     // A change that changes nothing touches no row of a volume.

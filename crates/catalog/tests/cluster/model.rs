@@ -2,7 +2,7 @@
 //! end and start anew, compactions. Whatever happens, all gateways come to the same rows; no
 //! change that was acknowledged is lost, none is made twice, and a refused one leaves nothing.
 
-use crate::{Cluster, GIB, PREFIX, pool, volume};
+use crate::world::{Cluster, GIB, pool, volume};
 use std::collections::BTreeMap;
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, ExportRule, IdempotencyKey, Import, Known, Mode,
@@ -217,14 +217,13 @@ impl World {
         }
         gateway.follow().unwrap();
         let rows = |cluster: &Cluster| {
-            let requests = format!("{PREFIX}rows/requests/");
             let mut rows = cluster.rows();
-            rows.retain(|key, _| !key.starts_with(&requests));
+            rows.retain(|key, _| !key.starts_with("rows/requests/"));
             rows
         };
         assert_eq!(rows(&self.cluster), rows(&plain), "seed {}", self.seed);
-        let intent = format!("{PREFIX}intent");
-        assert!(!self.cluster.store.dump().contains_key(&intent), "seed {}", self.seed);
+        let intent = self.cluster.key("intent");
+        assert!(!self.cluster.dump().contains_key(&intent), "seed {}", self.seed);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Catalogues into a cluster and out of it.
 
-use crate::{Cluster, pool, volume};
+use crate::world::{Cluster, pool, volume};
 use std::path::Path;
 use weir_catalog::{
     Catalog, ExportRule, Import, Mode, NewUser, Replace, Role, Snapshot, Token, Volume,
