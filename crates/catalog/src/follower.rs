@@ -2,6 +2,10 @@
 //! the wait of a command until the gateways follow it.
 //!
 //! Not here: which gateways live, and how a snapshot reaches the data plane.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it waits for a store and for other gateways, and decides nothing"
+)]
 
 use crate::catalog::Catalog;
 use crate::cluster::Followed;

@@ -2,7 +2,7 @@
 
 use crate::ETCD;
 use crate::faults::Shared;
-use crate::members::Real;
+use crate::members::{Etcd, Real};
 use std::time::Duration;
 use weir_catalog::{
     ClusterStore, Decision, Event, Guard, OPERATIONS_MAX, Operation, StoreError,
@@ -52,7 +52,9 @@ fn guards_hold_and_a_refused_transaction_leaves_nothing() {
 
 #[test]
 fn events_are_complete_at_each_call_in_their_order_and_told_once() {
-    let (writer, reader) = (ETCD.store("events"), ETCD.store("events"));
+    // Its own, which no other test compacts.
+    let etcd = Etcd::start();
+    let (writer, reader) = (etcd.store("events"), etcd.store("events"));
     let prefix = "/weir/events/catalog/";
     let key = |number: u32| format!("{prefix}{}", number % 5);
     let mut after = reader.range(prefix).unwrap().revision;
@@ -88,7 +90,9 @@ fn events_are_complete_at_each_call_in_their_order_and_told_once() {
 
 #[test]
 fn callers_at_different_revisions_each_get_their_events() {
-    let store = ETCD.store("callers");
+    // Its own, which no other test compacts.
+    let etcd = Etcd::start();
+    let store = etcd.store("callers");
     let prefix = "/weir/callers/catalog/";
     let start = store.range(prefix).unwrap().revision;
     let revisions: Vec<u64> =
