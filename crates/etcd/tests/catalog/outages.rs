@@ -44,6 +44,11 @@ fn level(catalog: &Catalog, name: &str, mode: Mode) -> Result<u64, CatalogError>
     Ok(made.snapshot.generation)
 }
 
+/// Most changes of a gateway: of so many two gateways remember the requests.
+const CHANGES_MAX: usize = 500;
+/// Time between two changes, so that they last as long as the faults do.
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// The outcome of a change, as its caller knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
@@ -55,7 +60,8 @@ enum Told {
 /// Changes of one level by a gateway until it is told to stop: what the caller of each knows.
 fn change(catalog: &Catalog, gateway: u8, stop: &AtomicBool) -> Vec<Told> {
     let mut told = Vec::new();
-    while !stop.load(Ordering::Acquire) {
+    while !stop.load(Ordering::Acquire) && told.len() < CHANGES_MAX {
+        std::thread::sleep(PAUSE);
         let number = told.len() as u64;
         let (name, rate) = (format!("g{gateway}"), BytesPerSecond::from_mib(1 + number));
         told.push(match catalog.change_level(&name, rate, Mode::Once(request(gateway, number))) {
