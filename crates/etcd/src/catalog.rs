@@ -73,7 +73,7 @@ impl EtcdStore {
             let _received = tell.send(calling.await);
         });
         let ended = |_| StoreError::Unknown("the program is ending".to_owned());
-        told.recv().map_err(ended)?.map_err(failure)
+        told.recv().map_err(ended)?.map_err(|error| failure(&error))
     }
 
     /// The revision of the last transaction below the prefix; 0 if there was none.
@@ -150,7 +150,7 @@ impl ClusterStore for EtcdStore {
     }
 }
 
-fn failure(error: EtcdError) -> StoreError {
+fn failure(error: &EtcdError) -> StoreError {
     match error {
         EtcdError::Unanswered(_) => StoreError::Unknown(error.to_string()),
         EtcdError::Compacted => StoreError::Compacted,

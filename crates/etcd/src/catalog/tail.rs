@@ -98,7 +98,7 @@ impl Told {
             }
             // An answer that is too long: the rows have to be read anew.
             Err(EtcdError::TooLong) => state.ended = Some(StoreError::Compacted),
-            Err(error) => state.ended = Some(failure(error)),
+            Err(error) => state.ended = Some(failure(&error)),
         }
         self.news.notify_all();
         state.ended.is_none()
