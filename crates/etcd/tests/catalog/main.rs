@@ -1,12 +1,6 @@
 //! The catalogue of a cluster over a real etcd of three members: all tests that run over a store in
 //! memory, and the faults that only a real one has.
 #![cfg(test)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a helper that fails is a test that fails"
-)]
 
 #[path = "../../../catalog/tests/cluster/faults.rs"]
 mod faults;
