@@ -15,7 +15,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 43] = [
+const FOR_TESTS: [Needed; 36] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -55,14 +55,6 @@ const FOR_TESTS: [Needed; 43] = [
     ("/usr/include/google/protobuf/descriptor.proto", "libprotobuf-dev"),
     ("etcd", "etcd-server"),
     ("etcdctl", "etcd-client"),
-    // For volumes on CephFS.
-    ("ceph-mon", "ceph-mon"),
-    ("ceph-mgr", "ceph-mgr"),
-    ("ceph-osd", "ceph-osd"),
-    ("ceph-mds", "ceph-mds"),
-    ("ceph", "ceph-common"),
-    ("/usr/lib/x86_64-linux-gnu/libcephfs.so.2", "libcephfs2"),
-    ("/usr/lib/x86_64-linux-gnu/librados.so.2", "librados2"),
 ];
 
 /// For `make peers`: the servers to compare with (Ganesha's file system module is a package without

@@ -1,7 +1,7 @@
 //! The suites: what each needs, in which lane it runs, and how.
 
 use super::count::{Tally, cargo_line, count_lines, tap_line};
-use super::programs::{self, FEATURES, Programs};
+use super::programs::{FEATURES, Programs};
 use crate::{check, fuzz, package, preflight, process};
 use anyhow::{Context, Result};
 use std::num::NonZero;
@@ -47,7 +47,7 @@ pub(super) enum Need {
     Program(&'static str),
 }
 
-pub(super) const SUITES: [Suite; 16] = [
+pub(super) const SUITES: [Suite; 15] = [
     Suite { name: "check", lane: Lane::Builds, needs: &[], run: run_checks },
     Suite {
         name: "workspace",
@@ -59,19 +59,6 @@ pub(super) const SUITES: [Suite; 16] = [
             Need::Program("etcdctl"),
         ],
         run: run_workspace,
-    },
-    Suite {
-        name: "ceph",
-        lane: Lane::Builds,
-        needs: &[
-            Need::Root,
-            Need::Program("ip"),
-            Need::Program("python3"),
-            Need::Program("ceph-mon"),
-            Need::Program("ceph-osd"),
-            Need::Program("ceph-mds"),
-        ],
-        run: run_ceph,
     },
     Suite {
         name: "crash",
@@ -262,12 +249,6 @@ fn run_workspace(run: &Run<'_>) -> Result<Tally> {
         tally += count_lines(&mut schedules, run.mark, cargo_line)?;
     }
     Ok(tally)
-}
-
-/// The tests of the store on CephFS, on a small Ceph of their own.
-fn run_ceph(run: &Run<'_>) -> Result<Tally> {
-    let mut script = Command::new("tests/cluster/ceph-store.sh");
-    count_lines(script.env("STORE_TESTS", programs::test("ceph")?), run.mark, tap_line)
 }
 
 fn run_fuzz(_: &Run<'_>) -> Result<Tally> {

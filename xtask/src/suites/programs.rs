@@ -5,15 +5,13 @@
 
 use crate::process;
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Features that a build of a fresh clone does without: they need packages of Debian.
-pub(super) const FEATURES: &str =
-    "--features=weir-etcd/catalog,weir-etcd/client,weir-gateway/cluster,weir-store/ceph";
+pub(super) const FEATURES: &str = "--features=weir-etcd/client";
 
 /// Where the programs are kept: a build beside a suite replaces those in Cargo's directory.
 const KEPT: &str = "target/suites";
@@ -36,24 +34,6 @@ pub(crate) fn build() -> Result<Programs> {
     }
     fs::create_dir_all(KEPT).with_context(|| format!("making {KEPT}"))?;
     Ok(Programs { weir: kept("weir")?, lab: kept("weir-lab")?, reports: kept("examples/reports")? })
-}
-
-/// The program of the integration test `name`, built as the workspace's tests are.
-pub(super) fn test(name: &str) -> Result<PathBuf> {
-    let mut build = Command::new("cargo");
-    build.args(["test", "--workspace", "--test", name, "--no-run", FEATURES]);
-    build.args(["--locked", "--quiet", "--message-format=json"]);
-    let built = build.output().context("running cargo")?;
-    if !built.status.success() {
-        bail!("the test {name} does not build");
-    }
-    let text = String::from_utf8_lossy(&built.stdout);
-    let made = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let program = |made: Value| {
-        let is_it = made.pointer("/target/name")?.as_str()? == name;
-        is_it.then(|| made.get("executable")?.as_str().map(PathBuf::from)).flatten()
-    };
-    made.filter_map(program).next().with_context(|| format!("there is no test {name}"))
 }
 
 /// Copies a file that was built in the profile of tests.
