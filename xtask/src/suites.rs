@@ -34,9 +34,11 @@ pub(crate) fn run() -> Result<bool> {
     let programs = build()?;
     println!("built the programs in {} s", began.elapsed().as_secs());
     let rows = thread::scope(|scope| {
-        let clients = scope.spawn(|| run_lane(Lane::Clients, &programs, &skip));
-        let mut rows = run_lane(Lane::Builds, &programs, &skip);
-        rows.extend(clients.join().map_err(|_| anyhow!("the suites of clients ended in a panic"))?);
+        let beside = scope.spawn(|| run_lane(Lane::Beside, &programs, &skip));
+        let mut rows = run_lane(Lane::Cargo, &programs, &skip);
+        rows.extend(
+            beside.join().map_err(|_| anyhow!("the suites beside Cargo's ended in a panic"))?,
+        );
         anyhow::Ok(rows)
     })?;
     let mut total = Tally::default();
@@ -88,10 +90,10 @@ fn skip_list(list: &str) -> Result<BTreeSet<&'static str>> {
 
 fn run_suite(suite: &Suite, programs: &Programs) -> Tally {
     let failure = Tally { failed: 1, ..Tally::default() };
-    // Lines of the suites of clients come between those of the others.
+    // Lines of one lane come between those of the other.
     let mark = match suite.lane {
-        Lane::Builds => String::new(),
-        Lane::Clients => format!("{} | ", suite.name),
+        Lane::Cargo => String::new(),
+        Lane::Beside => format!("{} | ", suite.name),
     };
     if let Some(missing) = suite.needs.iter().find_map(list::Need::missing) {
         println!("{mark}can't run: {missing}; WEIR_SKIP={} leaves it out", suite.name);
@@ -122,7 +124,7 @@ mod tests {
         let run: fn(&Run<'_>) -> Result<Tally> = |_| Ok(Tally::default());
         let absent = vec![Need::Program("no-such-program-anywhere")].leak();
         for needs in [&*absent, &[]] {
-            let suite = Suite { name: "a", lane: Lane::Builds, needs, run };
+            let suite = Suite { name: "a", lane: Lane::Cargo, needs, run };
             assert_eq!(run_suite(&suite, &programs), failed);
         }
     }

@@ -27,10 +27,10 @@ pub(super) struct Suite {
 /// Suites of one lane run one after the other, and the lanes beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Suites that build, which Cargo does one at a time, and keep the processors busy.
-    Builds,
-    /// Clients against servers, and crashes: they mostly wait, and build nothing.
-    Clients,
+    /// Suites that build in Cargo's directory, which Cargo allows one at a time.
+    Cargo,
+    /// All others. They take the programs as they were built.
+    Beside,
 }
 
 /// One run of a suite.
@@ -48,10 +48,10 @@ pub(super) enum Need {
 }
 
 pub(super) const SUITES: [Suite; 15] = [
-    Suite { name: "check", lane: Lane::Builds, needs: &[], run: run_checks },
+    Suite { name: "check", lane: Lane::Cargo, needs: &[], run: run_checks },
     Suite {
         name: "workspace",
-        lane: Lane::Builds,
+        lane: Lane::Cargo,
         needs: &[
             Need::Program("cc"),
             Need::Program("protoc"),
@@ -62,7 +62,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "crash",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/loop-control"),
@@ -74,22 +74,22 @@ pub(super) const SUITES: [Suite; 15] = [
         ],
         run: run_crash,
     },
-    Suite { name: "fuzz", lane: Lane::Builds, needs: &[Need::Program("c++")], run: run_fuzz },
+    Suite { name: "fuzz", lane: Lane::Beside, needs: &[Need::Program("c++")], run: run_fuzz },
     Suite {
         name: "libnfs",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[Need::Program("nfs-ls"), Need::Program("nfs-cp"), Need::Program("nfs-cat")],
         run: |run| run_script(run, "tests/clients/libnfs.sh"),
     },
     Suite {
         name: "report",
-        lane: Lane::Builds,
+        lane: Lane::Beside,
         needs: &[Need::Program("chromium"), Need::Program("python3")],
         run: run_report,
     },
     Suite {
         name: "rpcbind",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/net/tun"),
@@ -103,7 +103,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "kernel",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/net/tun"),
@@ -118,7 +118,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "locks",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/net/tun"),
@@ -135,7 +135,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "smbclient",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/net/tun"),
@@ -147,7 +147,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "smbprotocol",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/net/tun"),
@@ -158,7 +158,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "smbtorture",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/net/tun"),
@@ -170,7 +170,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "smbkernel",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/net/tun"),
@@ -185,7 +185,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "workers",
-        lane: Lane::Clients,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Device("/dev/net/tun"),
@@ -198,7 +198,7 @@ pub(super) const SUITES: [Suite; 15] = [
     },
     Suite {
         name: "package",
-        lane: Lane::Builds,
+        lane: Lane::Beside,
         needs: &[
             Need::Root,
             Need::Program("dh"),
