@@ -33,7 +33,7 @@ pub enum Request {
         /// The end of the lease.
         until: Mono,
     },
-    /// Remove an address now, and end its connections.
+    /// Remove an address now, and end its connections. Done if it is not held.
     Release {
         /// The address.
         address: IpAddr,

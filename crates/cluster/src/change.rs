@@ -218,12 +218,16 @@ mod tests {
 
     const A: GatewayId = GatewayId(1);
 
+    fn session(nonce: u32) -> SessionId {
+        SessionId { address: ([10, 0, 0, 1], 0).into(), nonce }
+    }
+
     fn register(number: u32) -> Change {
         Change::Register(Registration {
             life: Life { gateway: A, number },
             machine: MachineId(7),
             speaks: Version(1),
-            sessions: [SessionId(u64::from(number))].into(),
+            sessions: [session(number)].into(),
         })
     }
 
@@ -245,7 +249,7 @@ mod tests {
         let records = Records::default().with(&register(1));
         let records = records.with(&Change::Condemn { life: life(1), gone: false });
         let fence = |records: &Records| records.gateways[&A].fences[0].clone();
-        assert_eq!(fence(&records).sessions, [SessionId(1)]);
+        assert_eq!(fence(&records).sessions, [session(1)]);
         assert!(!fence(&records).gone);
         let records = records.with(&register(2));
         assert!(fence(&records).gone, "a later life of the same machine proves it");

@@ -143,7 +143,8 @@ impl Hosting {
             && let Stage::Addressing(came) = *stage
         {
             *stage = Stage::Serving;
-            if matches!(came, Came::Taken { .. }) {
+            // After a handover without loss nobody is owed a notice, which the server knows.
+            if came != Came::New {
                 actions.push(Action::Notify(group));
             }
         }

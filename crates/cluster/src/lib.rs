@@ -70,7 +70,8 @@ pub use event::{
     Action, Asked, Body, Event, HelperWord, Kept, LeaseRequest, Message, Reason, Start,
 };
 pub use id::{
-    Barrier, GatewayId, Generation, GroupId, Life, MachineId, RequestId, SessionId, Version,
+    Barrier, GatewayId, Generation, GroupId, InvalidSession, Life, MachineId, RequestId, SessionId,
+    Version,
 };
 pub use records::{Came, Fence, Gateway, Group, Home, Member, Records, Standing, View};
 pub use right::{Right, SharedRight};

@@ -268,8 +268,8 @@ mod tests {
         let text = row::gateway_text(Version(1), &records.gateways[&GatewayId(1)]);
         let written = concat!(
             r#"{"version":1,"machine":"01000000000000ab","life":2,"#,
-            r#""member":{"since":3,"speaks":1,"sessions":[2001]},"draining":false,"#,
-            r#""fences":[{"life":1,"sessions":[1001],"in-force":null,"gone":true}]}"#
+            r#""member":{"since":3,"speaks":1,"sessions":["10.0.0.1:0/2001"]},"draining":false,"#,
+            r#""fences":[{"life":1,"sessions":["10.0.0.1:0/1001"],"in-force":null,"gone":true}]}"#
         );
         assert_eq!(text, written);
         let mut rows = Rows::new(keys);

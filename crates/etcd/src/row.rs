@@ -4,8 +4,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir_cluster::timing::FENCES_MAX;
 use weir_cluster::{
-    Barrier, Came, Fence, Gateway, GatewayId, Generation, Group, Home, Life, MachineId, Member,
-    SessionId, Standing, Version,
+    Barrier, Came, Fence, Gateway, GatewayId, Generation, Group, Home, InvalidSession, Life,
+    MachineId, Member, SessionId, Standing, Version,
 };
 
 /// A value is parsed up to this length: far more than any that is written.
@@ -59,14 +59,14 @@ struct GatewayRow {
 struct MemberRow {
     since: u64,
     speaks: u16,
-    sessions: Vec<u64>,
+    sessions: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct FenceRow {
     life: u32,
-    sessions: Vec<u64>,
+    sessions: Vec<String>,
     #[serde(deserialize_with = "Option::deserialize")]
     in_force: Option<u64>,
     gone: bool,
@@ -147,14 +147,14 @@ pub(crate) fn gateway(value: &[u8]) -> Result<Gateway, Fault> {
             number: row.life,
             since: Generation(since),
             speaks: Version(speaks),
-            sessions: read_sessions(sessions)?,
+            sessions: read_sessions(&sessions)?,
         }),
         None => Standing::Out { number: row.life },
     };
     let fence = |row: FenceRow| {
         Ok(Fence {
             number: row.life,
-            sessions: read_sessions(row.sessions)?,
+            sessions: read_sessions(&row.sessions)?,
             in_force: row.in_force.map(Barrier),
             gone: row.gone,
         })
@@ -163,15 +163,18 @@ pub(crate) fn gateway(value: &[u8]) -> Result<Gateway, Fault> {
     Ok(Gateway { machine: MachineId(machine), standing, draining: row.draining, fences })
 }
 
-fn read_sessions(sessions: Vec<u64>) -> Result<Vec<SessionId>, Fault> {
+fn read_sessions(sessions: &[String]) -> Result<Vec<SessionId>, Fault> {
     if sessions.len() > SESSIONS_MAX {
         return Err(Fault::Damaged("it has more sessions than there may be".to_owned()));
     }
-    Ok(sessions.into_iter().map(SessionId).collect())
+    let read = |text: &String| {
+        text.parse().map_err(|error: InvalidSession| Fault::Damaged(error.to_string()))
+    };
+    sessions.iter().map(read).collect()
 }
 
 pub(crate) fn gateway_text(format: Version, gateway: &Gateway) -> String {
-    let ids = |sessions: &[SessionId]| sessions.iter().map(|session| session.0).collect();
+    let ids = |sessions: &[SessionId]| sessions.iter().map(ToString::to_string).collect();
     let member = gateway.member().map(|member| MemberRow {
         since: member.since.0,
         speaks: member.speaks.0,

@@ -58,6 +58,9 @@ pub(crate) fn registered(gateway: u16, number: u32) -> Change {
         life: life(gateway, number),
         machine: MachineId(u64::from(gateway) << 56 | 0xab),
         speaks: Version::CURRENT,
-        sessions: vec![SessionId(u64::from(number) * 1000 + u64::from(gateway))],
+        sessions: vec![SessionId {
+            address: ([10, 0, 0, 1], 0).into(),
+            nonce: number * 1000 + u32::from(gateway),
+        }],
     })
 }

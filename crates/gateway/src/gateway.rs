@@ -44,6 +44,8 @@ pub struct Parts<M, F, S> {
     pub fencing: Arc<F>,
     /// The volumes.
     pub service: Arc<S>,
+    /// The right to reply, which the server asks before every send. The rules set it.
+    pub right: Arc<SharedRight>,
 }
 
 /// The places where other gateways, and the helpers on their machines, take links. Those of this
@@ -68,7 +70,6 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Gateway {
     life: Life,
-    right: Arc<SharedRight>,
     status: watch::Receiver<Arc<Status>>,
     commands: mpsc::Sender<Asked>,
     events: mpsc::Sender<Event>,
@@ -107,7 +108,7 @@ impl Gateway {
     pub fn start<M: Machine, F: Fencing, S: Service>(
         parts: Parts<M, F, S>,
     ) -> Result<Self, StartError> {
-        let Parts { life, state, sessions, connection, keys, key_file, .. } = parts;
+        let Parts { life, state, sessions, connection, keys, key_file, right, .. } = parts;
         let identity = Identity::new(&key_file, life).map_err(StartError::Identity)?;
         let (heard, words) = mpsc::channel(WORDS_MAX);
         let mut mesh = Mesh::new(identity.clone(), heard.clone());
@@ -115,7 +116,7 @@ impl Gateway {
         let helpers = Mesh::new(identity, heard);
         let start = Start { life, machine: state.machine(), speaks: Version::CURRENT, sessions };
         let cluster = Cluster::new(now(), start);
-        let (right, troubles) = (Arc::<SharedRight>::default(), Arc::<Troubles>::default());
+        let troubles = Arc::<Troubles>::default();
         let (events, news) = mpsc::channel(EVENTS_MAX);
         let (commands, asked) = mpsc::channel(COMMANDS_MAX);
         let (end, ending) = mpsc::channel(1);
@@ -127,7 +128,7 @@ impl Gateway {
             RecordsClient::new(connection, keys),
             (mesh, helpers),
             (parts.machine, parts.fencing, parts.service),
-            (Arc::clone(&right), status, troubles),
+            (right, status, troubles),
             events.clone(),
         );
         let inputs = crate::driver::Inputs { news, words, asked, ending, places: parts.places };
@@ -135,19 +136,13 @@ impl Gateway {
             let ending = driver.run(inputs).await;
             over.send_replace(Some(ending));
         });
-        Ok(Self { life, right, status: told, commands, events, end, ended, task })
+        Ok(Self { life, status: told, commands, events, end, ended, task })
     }
 
     /// The life.
     #[must_use]
     pub fn life(&self) -> Life {
         self.life
-    }
-
-    /// The right to reply, to be asked before every send.
-    #[must_use]
-    pub fn right(&self) -> Arc<SharedRight> {
-        Arc::clone(&self.right)
     }
 
     /// The state of this gateway, after every step.

@@ -83,11 +83,7 @@ impl<M: Machine, S: Service> Hands<M, S> {
                 Some(Event::Addressed(group))
             }
             Step::Notify => {
-                self.serve(group, move |service| {
-                    service.notify(group);
-                    Ok(())
-                })
-                .await;
+                self.notify(group).await;
                 None
             }
             Step::Stop(to) => {
@@ -98,6 +94,7 @@ impl<M: Machine, S: Service> Hands<M, S> {
             Step::Resume => {
                 self.serve(group, move |service| service.resume(group)).await;
                 self.repeat(group, || self.machine.address(group)).await;
+                self.notify(group).await;
                 None
             }
         };
@@ -106,6 +103,14 @@ impl<M: Machine, S: Service> Hands<M, S> {
             // Nobody listens after the end.
             let _ = self.events.send(event).await;
         }
+    }
+
+    async fn notify(&self, group: GroupId) {
+        let notify = move |service: &S| {
+            service.notify(group);
+            Ok(())
+        };
+        self.serve(group, notify).await;
     }
 
     /// Calls the service off the tasks until it succeeds.

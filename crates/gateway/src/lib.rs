@@ -11,7 +11,7 @@
 //!    to exit then; the gateway starts anew.
 //!
 //! The driver has no rule of its own. One task owns the rules. After each step it publishes the
-//! right to reply (`Gateway::right`), and then carries the actions out in their order; none of
+//! right to reply (`Parts::right`), and then carries the actions out in their order; none of
 //! them holds up the next step. What the rules need beyond etcd and links are three traits:
 //! `Machine` (the helper on this machine, and addresses), `Fencing` (Ceph's blocklist) and
 //! `Service` (the server's volumes).

@@ -98,7 +98,8 @@ pub trait Service: Send + Sync + 'static {
     /// Not all of this is done.
     fn stop(&self, group: GroupId, to: Option<Life>) -> Result<(), Failure>;
 
-    /// Serves a stopped group again: the move is off. Called again after a failure.
+    /// Serves a stopped group again: the move is off. Its clients may have to reclaim their locks;
+    /// [`Service::notify`] follows. Called again after a failure.
     ///
     /// # Errors
     /// A volume is not ready.

@@ -26,3 +26,4 @@ mod wire;
 
 pub use client::{Attached, Client, ClientError, REPORTS_MAX, Reports};
 pub use daemon::{Options, ServeError, SocketMode, serve};
+pub use weir_address::Hook;

@@ -124,14 +124,14 @@ impl Etcd {
 #[derive(Default)]
 pub(super) struct Ceph {
     epoch: u64,
-    sessions: u64,
+    sessions: u32,
     blocklist: Vec<SessionId>,
 }
 
 impl Ceph {
     pub(super) fn mount(&mut self) -> SessionId {
         self.sessions += 1;
-        SessionId(self.sessions)
+        SessionId { address: ([10, 0, 0, 1], 0).into(), nonce: self.sessions }
     }
 
     /// The blocklist of `sessions` is in force from now on.

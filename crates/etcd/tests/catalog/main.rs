@@ -6,6 +6,8 @@
 mod faults;
 #[path = "../../../catalog/tests/cluster/following.rs"]
 mod following;
+#[path = "../../../catalog/tests/cluster/gateways.rs"]
+mod gateways;
 #[path = "../../../catalog/tests/cluster/large.rs"]
 mod large;
 mod members;

@@ -39,7 +39,7 @@ fn register(life: Life) -> Change {
         life,
         machine: MachineId(life.gateway.0.into()),
         speaks: Version::CURRENT,
-        sessions: vec![SessionId(7)],
+        sessions: vec![SessionId { address: ([10, 0, 0, 1], 0).into(), nonce: 7 }],
     })
 }
 

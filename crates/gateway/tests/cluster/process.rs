@@ -137,7 +137,7 @@ impl Machine for World {
 impl Fencing for World {
     fn blocklist(&self, life: Life, sessions: &[SessionId]) -> Result<Barrier, Failure> {
         for session in sessions {
-            fs::write(self.setup.blocklist().join(session.0.to_string()), "").unwrap();
+            fs::write(self.setup.blocklist().join(session.nonce.to_string()), "").unwrap();
         }
         let entries = fs::read_dir(self.setup.blocklist()).unwrap().count();
         self.notes.add(now(), What::Blocklisted(life.gateway.0, life.number));
@@ -175,7 +175,8 @@ impl Service for World {
 
 /// The session of a life with Ceph.
 fn session(life: Life) -> SessionId {
-    SessionId(u64::from(life.gateway.0) * 1_000_000 + u64::from(life.number))
+    let nonce = u32::from(life.gateway.0) * 1_000_000 + life.number;
+    SessionId { address: ([10, 0, 0, 1], 0).into(), nonce }
 }
 
 /// The body of a gateway's process.
@@ -213,6 +214,7 @@ async fn run(setup: Setup) {
     let (_places, places) = watch::channel(places);
     let world =
         Arc::new(World { setup: setup.clone(), notes: notes.clone(), served: Mutex::default() });
+    let right = Arc::<SharedRight>::default();
     let gateway = Gateway::start(Parts {
         life,
         state,
@@ -225,9 +227,9 @@ async fn run(setup: Setup) {
         machine: Arc::clone(&world),
         fencing: Arc::clone(&world),
         service: Arc::clone(&world),
+        right: Arc::clone(&right),
     });
     let gateway = gateway.unwrap();
-    let right = gateway.right();
     let status = gateway.status();
     std::thread::spawn(move || note_replies(&right, &status, &world));
     let end = obey(&gateway, &setup, &notes).await;
@@ -244,7 +246,7 @@ async fn obey(gateway: &Gateway, setup: &Setup, notes: &Notes) -> String {
             }
         }
     });
-    let blocklisted = setup.blocklist().join(session(gateway.life()).0.to_string());
+    let blocklisted = setup.blocklist().join(session(gateway.life()).nonce.to_string());
     loop {
         tokio::select! {
             end = gateway.ended() => return end.to_string(),
