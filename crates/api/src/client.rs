@@ -2,6 +2,7 @@
 //! TCP with a token. A request that creates an object is retried once after a broken connection,
 //! with an idempotency key. Other requests are not retried, because the change may have been made.
 
+mod gateway;
 mod identity;
 mod smb;
 mod watching;

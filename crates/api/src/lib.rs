@@ -11,6 +11,7 @@ mod capacity;
 mod client;
 pub mod codes;
 mod error;
+mod gateway;
 mod level;
 pub mod limits;
 mod load;
@@ -40,11 +41,12 @@ pub use capacity::{
 };
 pub use client::{AuditQuery, Client, ClientError, Dry, Pages};
 pub use error::{Allowed, ApiError};
+pub use gateway::{Address, Gateway, HomeChange, NewAddress, VolumeHome};
 pub use level::{Level, LevelChange, NewLevel};
 pub use load::{ClientLoad, Load, OperationRate};
 pub use operation::Operation;
 pub use page::{HasEtag, Page};
-pub use pool::{NewPool, Pool, PoolChange};
+pub use pool::{CephFs, NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume, Warning};
 pub use share::{ANY_NETWORK, ShareRule, Sharing, SharingChange};
 pub use signed::{
@@ -62,8 +64,8 @@ pub use volume::{
 };
 pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
 pub use words::{
-    Access, AuditEvent, Cause, FileUse, LoadKind, LockMode, OperationState, PasswordState, Policy,
-    Protocol, Qos, Role, ShareAccess, Squash, UnknownWord, Verdict,
+    Access, AuditEvent, Cause, FileUse, GatewayState, LoadKind, LockMode, OperationState,
+    PasswordState, Policy, Protocol, Qos, Role, ShareAccess, Squash, UnknownWord, Verdict,
 };
 
 /// The OpenAPI 3.1 document of this version, as JSON.

@@ -43,7 +43,9 @@ impl Described {
             ("POST", routes::EXPORTS | routes::SHARE_RULES | routes::MEMBERS) => {
                 vec!["DryRun", "IfMatch", "IdempotencyKey"]
             }
-            ("POST", routes::USERS | routes::GROUPS) => vec!["DryRun", "IdempotencyKey"],
+            ("POST", routes::USERS | routes::GROUPS | routes::ADDRESSES) => {
+                vec!["DryRun", "IdempotencyKey"]
+            }
             ("PATCH", routes::USER) => vec!["DryRun", "IfMatch"],
             ("POST", _) => vec!["DryRun", "Overcommit", "IdempotencyKey"],
             ("PATCH", _) => vec!["DryRun", "Overcommit", "IfMatch"],
@@ -107,6 +109,8 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Described> {
         shares,
         users,
         groups,
+        gateways,
+        addresses,
         clients,
         watching,
         administration,
@@ -376,6 +380,46 @@ fn groups(schemas: &mut SchemaGenerator) -> Vec<Described> {
     ]
 }
 
+fn gateways(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (gateway, home) = (of::<Gateway>(schemas), of::<VolumeHome>(schemas));
+    let list = of::<Page<Gateway>>(schemas);
+    let all = "List the gateways of the cluster.";
+    let remove = "Remove a gateway that has ended from the cluster.";
+    let drain = "Move all addresses away from a gateway, and give it no new ones; returns before \
+                 they have moved.";
+    let undrain = "Let a gateway that was drained have addresses again.";
+    let gone = "State that no process of a gateway runs, for example because its machine is off: \
+                its addresses are taken over without asking it.";
+    let show = "Get the gateway that serves a volume.";
+    let move_home = "Move a volume, and all others of its address, to another gateway; returns \
+                     before they have moved.";
+    vec![
+        json("GET", routes::GATEWAYS, "listGateways", all, list).listed(),
+        json("DELETE", routes::GATEWAY, "removeGateway", remove, gateway.clone()),
+        json("PUT", routes::GATEWAY_DRAIN, "drainGateway", drain, gateway.clone()),
+        json("DELETE", routes::GATEWAY_DRAIN, "undrainGateway", undrain, gateway.clone()),
+        json("PUT", routes::GATEWAY_GONE, "declareGatewayGone", gone, gateway),
+        json("GET", routes::VOLUME_HOME, "getVolumeHome", show, home.clone()),
+        json("PUT", routes::VOLUME_HOME, "moveVolumeHome", move_home, home)
+            .takes(of::<HomeChange>(schemas)),
+    ]
+}
+
+fn addresses(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let changed = of::<Changed<Address>>(schemas);
+    let list = of::<Page<Address>>(schemas);
+    let all = "List the addresses of the cluster.";
+    let add = "Add an address, at which clients can reach volumes of the cluster.";
+    let remove = "Remove an address that no volume has.";
+    vec![
+        json("GET", routes::ADDRESSES, "listAddresses", all, list).listed(),
+        json("POST", routes::ADDRESSES, "addAddress", add, changed.clone())
+            .takes(of::<NewAddress>(schemas))
+            .change(),
+        json("DELETE", routes::ADDRESS, "removeAddress", remove, changed).change(),
+    ]
+}
+
 fn clients(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (session, open) = (of::<SmbSession>(schemas), of::<SmbOpen>(schemas));
     let lock = of::<FileLock>(schemas);
@@ -625,6 +669,8 @@ fn document() -> Value {
         ("volumes", "Volumes, their contracts, export rules and share rules."),
         ("users", "Users, who can log in over SMB."),
         ("groups", "Groups of users."),
+        ("gateways", "Gateways of a cluster."),
+        ("addresses", "Addresses at which clients reach the volumes of a cluster."),
         ("smb", "Sessions and opens of SMB clients."),
         ("locks", "Byte-range locks of clients."),
         ("capacity", "Measured and committed capacity."),

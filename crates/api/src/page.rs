@@ -44,6 +44,12 @@ impl HasEtag for crate::Group {
     }
 }
 
+impl HasEtag for crate::Address {
+    fn etag(&self) -> &str {
+        &self.etag
+    }
+}
+
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "PageOf{T}"))]

@@ -39,8 +39,11 @@ pub struct Pool {
     pub given_iops: u64,
     /// Number of volumes.
     pub volumes: usize,
-    /// Directory of the volumes on the server.
+    /// Directory of the volumes on the server, or in CephFS.
     pub directory: String,
+    /// CephFS that the directory is in; absent if it is on the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceph: Option<CephFs>,
     /// Etag of the pool, for `If-Match` (in quotes there). It changes with every field above.
     #[serde(default)]
     pub etag: String,
@@ -71,9 +74,29 @@ pub struct NewPool {
     /// another minimum. Default: 16 per MiB/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
-    /// Absolute path of a directory on the server. Default: a directory in the data directory.
+    /// Absolute path of a directory on the server, or in CephFS. Default: a directory in the data
+    /// directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// CephFS that the directory is in. Required on a gateway of a cluster, refused elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceph: Option<CephFs>,
+}
+
+/// The CephFS that a pool is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CephFs {
+    /// Absolute path of Ceph's configuration file, the same on all gateways.
+    pub conf: String,
+    /// User of Ceph, without the prefix `client.`. Default: admin.
+    #[serde(default = "admin")]
+    pub user: String,
+}
+
+fn admin() -> String {
+    "admin".to_owned()
 }
 
 fn standard() -> String {

@@ -43,6 +43,16 @@ pub const ROUTES: &[Route] = &[
     route("GET", VOLUME, Role::Viewer),
     route("PATCH", VOLUME, Role::Operator),
     route("DELETE", VOLUME, Role::Operator),
+    route("GET", VOLUME_HOME, Role::Viewer),
+    route("PUT", VOLUME_HOME, Role::Operator),
+    route("GET", GATEWAYS, Role::Viewer),
+    route("DELETE", GATEWAY, Role::Admin),
+    route("PUT", GATEWAY_DRAIN, Role::Operator),
+    route("DELETE", GATEWAY_DRAIN, Role::Operator),
+    route("PUT", GATEWAY_GONE, Role::Admin),
+    route("GET", ADDRESSES, Role::Viewer),
+    route("POST", ADDRESSES, Role::Operator),
+    route("DELETE", ADDRESS, Role::Operator),
     route("GET", CAPACITY, Role::Viewer),
     route("GET", SIZING, Role::Viewer),
     route("GET", CALIBRATIONS, Role::Viewer),
@@ -105,6 +115,20 @@ pub const POOL: &str = "/v1/pools/{name}";
 pub const VOLUMES: &str = "/v1/volumes";
 /// One volume.
 pub const VOLUME: &str = "/v1/volumes/{name}";
+/// The gateway that serves one volume of a cluster.
+pub const VOLUME_HOME: &str = "/v1/volumes/{name}/home";
+/// The gateways of the cluster.
+pub const GATEWAYS: &str = "/v1/gateways";
+/// One gateway.
+pub const GATEWAY: &str = "/v1/gateways/{name}";
+/// Whether one gateway is drained.
+pub const GATEWAY_DRAIN: &str = "/v1/gateways/{name}/drain";
+/// The operator's word that no process of one gateway runs.
+pub const GATEWAY_GONE: &str = "/v1/gateways/{name}/gone";
+/// The addresses of the cluster.
+pub const ADDRESSES: &str = "/v1/addresses";
+/// One address of the cluster, without the prefix.
+pub const ADDRESS: &str = "/v1/addresses/{name}";
 /// Measured capacity, and the capacity committed to contracts.
 pub const CAPACITY: &str = "/v1/capacity";
 /// The sizes to provision for a wanted rate.

@@ -37,11 +37,11 @@ pub struct ServerInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
-    /// Whether all volumes of the catalogue are served.
+    /// Whether all volumes are served that have this server as their home.
     pub ready: bool,
-    /// Number of volumes that are served.
+    /// Number of volumes that this server serves.
     pub volumes_served: usize,
-    /// Volumes that are not served.
+    /// Volumes that have this server as their home and are not served.
     pub unserved: Vec<UnservedVolume>,
 }
 
@@ -76,7 +76,8 @@ pub struct Changed<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Warning {
-    /// Error code with which the change would be refused for the same reason.
+    /// Error code with which the change would be refused for the same reason; `not_followed` if
+    /// some gateways of a cluster do not follow the change yet.
     pub code: String,
     /// Message for people.
     pub message: String,

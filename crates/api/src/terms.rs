@@ -125,6 +125,7 @@ mod tests {
             name: "v".into(),
             pool: "p".into(),
             quota_bytes: 1,
+            address: None,
             top: None,
             terms,
             sharing,

@@ -18,6 +18,9 @@ pub struct Volume {
     pub pool: String,
     /// Path for mounting: `/NAME`.
     pub export_path: String,
+    /// Address at which clients reach it, in a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// Quota, bytes.
     pub quota_bytes: u64,
     /// Its terms, flat.
@@ -174,6 +177,9 @@ pub struct NewVolume {
     pub pool: String,
     /// Quota, bytes.
     pub quota_bytes: u64,
+    /// Address at which clients reach it, in a cluster. Default: the address with the least weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// Its top directory. By default, it belongs to root and has mode 0755.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<TopChange>,
@@ -199,6 +205,10 @@ pub struct VolumeChange {
     /// Quota, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
+    /// Address at which clients reach it, in a cluster, for a volume that was imported and has
+    /// none. A volume keeps its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// The owner, the group and the permissions of its top directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<TopChange>,

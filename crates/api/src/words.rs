@@ -57,6 +57,25 @@ macro_rules! words {
 }
 
 words! {
+    /// State of a gateway.
+    GatewayState, "state of a gateway",
+    /// It serves, or can.
+    Live = "live",
+    /// It serves no more addresses than those that are still to move away.
+    Draining = "draining",
+    /// It is drained: all its addresses have moved away.
+    Drained = "drained",
+    /// It is a member of the cluster, but does not renew its lease.
+    Silent = "silent",
+    /// It has ended, and its addresses are being taken over.
+    Ending = "ending",
+    /// It has ended.
+    Ended = "ended",
+    /// It was added to the cluster, and was not started yet.
+    New = "new"
+}
+
+words! {
     /// Contract model: how the volumes of a pool get their limits.
     #[derive(Default)]
     Qos, "contract model",

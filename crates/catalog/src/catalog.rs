@@ -1,6 +1,7 @@
 //! The open catalogue: one writer at a time, a transaction for each change, and the snapshot that
 //! everyone else reads.
 
+use crate::cephfs::Ceph;
 use crate::claims::Claims;
 use crate::cluster::{self, Link, Reach};
 use crate::devices::{Devices, Seen};
@@ -36,6 +37,8 @@ pub struct Catalog {
     db: Mutex<Connection>,
     /// The gateways that it is shared with, if there are any.
     cluster: Option<Link>,
+    /// The CephFS that this gateway serves, if it says so.
+    ceph: Option<Ceph>,
     _lock: Lock,
 }
 
@@ -150,6 +153,7 @@ impl Catalog {
             current: ArcSwap::from_pointee(snapshot),
             db: Mutex::new(db),
             cluster: None,
+            ceph: None,
             _lock: lock,
         })
     }
@@ -177,6 +181,7 @@ impl Catalog {
             current: ArcSwap::from_pointee(snapshot),
             db: Mutex::new(db),
             cluster: Some(cluster),
+            ceph: None,
             _lock: lock,
         }
     }
@@ -199,6 +204,27 @@ impl Catalog {
         self.current = ArcSwap::from_pointee(now);
         self.admission = admission;
         self
+    }
+
+    /// The catalogue of a gateway that has sessions with this CephFS alone: new pools have to be on
+    /// it.
+    #[must_use]
+    pub fn on_ceph(self, ceph: Ceph) -> Self {
+        Self { ceph: Some(ceph), ..self }
+    }
+
+    /// Checks that this gateway can serve a new pool on `ceph`.
+    ///
+    /// # Errors
+    /// `OtherCeph`.
+    pub(crate) fn check_ceph(&self, ceph: &Ceph) -> Result<()> {
+        match &self.ceph {
+            Some(ours) if ours != ceph => {
+                let (ours, asked) = (ours.clone(), ceph.clone());
+                Err(ClusterError::OtherCeph { ours, asked }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The policy by which contracts may commit the hardware.

@@ -4,7 +4,7 @@
 use crate::catalog::Catalog;
 use crate::error::Result;
 use rusqlite::params;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weir_core::VolumeId;
 
 impl Catalog {
@@ -33,6 +33,33 @@ impl Catalog {
                 tx.prepare("INSERT INTO credits SELECT id, ?2 FROM volumes WHERE id = ?1")?;
             for (volume, credits) in left {
                 insert.execute(params![volume.0, credits])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Keeps these credits of the volumes `of`, in the place of those that were kept of them: for
+    /// one of several gateways, which has some of the volumes alone. What is kept of other volumes
+    /// stays. A volume of `of` that isn't in `left` has none to keep.
+    ///
+    /// # Errors
+    /// `Database`; of the cluster `Unreachable`, `Overtaken`.
+    pub fn keep_credits_of(
+        &self,
+        of: &BTreeSet<VolumeId>,
+        left: &BTreeMap<VolumeId, u64>,
+    ) -> Result<()> {
+        self.write(|tx| {
+            let mut delete = tx.prepare("DELETE FROM credits WHERE volume = ?1")?;
+            let mut insert = tx.prepare(
+                "INSERT INTO credits SELECT id, ?2 FROM volumes WHERE id = ?1
+                 ON CONFLICT (volume) DO UPDATE SET credits = excluded.credits",
+            )?;
+            for volume in of {
+                match left.get(volume) {
+                    Some(credits) => insert.execute(params![volume.0, credits])?,
+                    None => delete.execute([volume.0])?,
+                };
             }
             Ok(())
         })

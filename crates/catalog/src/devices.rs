@@ -7,11 +7,12 @@
 //! directory is away. Nothing here keeps a lock while a disk is asked: a disk that hangs delays
 //! only its caller.
 
+use crate::model::Pool;
 use crate::snapshot::Snapshot;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A directory as it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Devices {
     /// Looks for what isn't known of the pools and calibrations of `snapshot`.
     pub(crate) fn look(&self, snapshot: &Snapshot) -> Seen {
         let mut seen = Seen::default();
-        for pool in snapshot.pools().filter(|pool| self.of_pool(&pool.directory).is_none()) {
+        for pool in local(snapshot).filter(|pool| self.of_pool(&pool.directory).is_none()) {
             if snapshot.check_pool(pool).is_ok()
                 && let Some(place) = self.find(&pool.directory)
             {
@@ -157,7 +158,7 @@ impl Devices {
     fn is_doubtful(&self, now: &Snapshot, directory: &Path, place: Place, seen: &Seen) -> bool {
         let away = |pool: &Path| self.device(pool, seen).is_none();
         !self.is_proved(now, directory, place, seen)
-            && now.pools().any(|pool| beside(directory, &pool.directory) && away(&pool.directory))
+            && local(now).any(|pool| beside(directory, &pool.directory) && away(&pool.directory))
     }
 
     /// Was it measured by this process, or is something that is certainly there on the same device,
@@ -166,7 +167,7 @@ impl Devices {
         let there = |at: &Path, device| beside(directory, at) && device == Some(place.device);
         place.measured
             || there(&self.home.0, self.home.1)
-            || now.pools().any(|pool| there(&pool.directory, self.device(&pool.directory, seen)))
+            || local(now).any(|pool| there(&pool.directory, self.device(&pool.directory, seen)))
     }
 
     fn device(&self, pool: &Path, seen: &Seen) -> Option<u64> {
@@ -200,6 +201,11 @@ impl Devices {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The pools that are on this machine.
+fn local(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Pool>> {
+    snapshot.pools().filter(|pool| pool.ceph.is_none())
 }
 
 /// Is one of both in the other?

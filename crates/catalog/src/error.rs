@@ -38,6 +38,10 @@ pub enum Thing {
     User,
     /// A group of users.
     Group,
+    /// An address of a cluster.
+    Address,
+    /// A gateway of a cluster.
+    Gateway,
 }
 
 impl Thing {
@@ -51,6 +55,8 @@ impl Thing {
             Self::Calibration => "no_such_calibration",
             Self::User => "no_such_user",
             Self::Group => "no_such_group",
+            Self::Address => "no_such_address",
+            Self::Gateway => "no_such_gateway",
         }
     }
 }
@@ -65,6 +71,8 @@ impl std::fmt::Display for Thing {
             Self::Calibration => "calibration",
             Self::User => "user",
             Self::Group => "group",
+            Self::Address => "address",
+            Self::Gateway => "gateway",
         })
     }
 }

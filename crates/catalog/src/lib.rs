@@ -7,11 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod addresses;
 mod admission;
 mod backup;
 mod calibration;
 mod calibrations;
 mod catalog;
+mod ceph;
+mod cephfs;
 mod check;
 mod claims;
 mod cluster;
@@ -24,12 +27,15 @@ mod filesystem;
 mod finding;
 mod follower;
 mod gateway;
+mod gateways;
 mod groups;
 mod idempotency;
 mod identity;
 mod image;
 mod levels;
 pub mod limits;
+mod members;
+mod merge;
 mod model;
 mod monitored;
 mod names;
@@ -58,6 +64,7 @@ mod volumes;
 pub use backup::{BackupInfo, backup_stopped, inspect_backup};
 pub use calibration::{CALIBRATION_POOL, Calibration, Load, Machine, Measured};
 pub use catalog::{Asked, Catalog, Mode, Outcome};
+pub use cephfs::Ceph;
 pub use check::{Report, check};
 pub use cluster::{
     Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Followed, Guard, Listing,
@@ -69,10 +76,12 @@ pub use error::{
 pub use filesystem::Filesystem;
 pub use finding::{Finding, Severity};
 pub use follower::{FOLLOWED_WITHIN, Follower};
+pub use gateways::NewGateway;
 pub use idempotency::IdempotencyKey;
 pub use identity::{Group, RID_FIRST, SealedHash, User, folded};
 pub use levels::{LevelChange, NewLevel};
 pub use limits::Minimums;
+pub use members::{Address, Gateway, InterfaceAddress};
 pub use model::{
     ANONYMOUS_ID, Access, ExportRule, Level, Pool, Principal, Protocols, ShareAccess, ShareRule,
     ShareSettings, Squash, UnknownWord, Volume,
@@ -89,9 +98,10 @@ pub use sharing::SharingChange;
 pub use snapshot::Snapshot;
 pub use terms::{Terms, TermsChange};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
-pub use transfer::{Import, create_cluster, export_cluster, import_into_cluster};
+pub use transfer::{Import, cluster_exists, create_cluster, export_cluster, import_into_cluster};
 pub use users::{NewUser, UserChange};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
+pub use weir_cluster::{GatewayId, GroupId};
 pub use weir_qos::admission::{Admission, Cell, Committed, Holds, Mix, Plan, Policy};
 pub use weir_qos::contract::{Bought, Change, Floors, Model, Qos};
 pub use weir_qos::rate::{BytesPerSecond, Iops};

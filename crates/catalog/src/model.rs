@@ -5,6 +5,7 @@ mod share;
 
 pub use share::{Principal, Protocols, ShareAccess, ShareRule, ShareSettings};
 
+use crate::cephfs::Ceph;
 use crate::network::IpNetwork;
 use crate::terms::Terms;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use weir_cluster::GroupId;
 use weir_core::{Credentials, Groups, PoolId, VolumeId};
 use weir_qos::contract::{self, Demand, Model};
 use weir_qos::shares::Share;
@@ -43,6 +45,8 @@ pub struct Pool {
     pub model: Model,
     /// Absolute path of the directory that holds the pool's volumes.
     pub directory: PathBuf,
+    /// The CephFS that the directory is in; none if it is on this machine.
+    pub ceph: Option<Ceph>,
 }
 
 /// A volume and its contract.
@@ -54,8 +58,11 @@ pub struct Volume {
     pub name: String,
     /// Its pool.
     pub pool: PoolId,
-    /// Absolute path of the directory that holds `root`, `snap` and `meta`.
+    /// Absolute path of the directory that holds `root`, `snap` and `meta`, where its pool is.
     pub directory: PathBuf,
+    /// The group of its address in a cluster. One that was imported has none before it is given
+    /// one.
+    pub address: Option<GroupId>,
     /// Provisioned size, bytes.
     pub quota_bytes: u64,
     /// Its settings beside quota and pool.
@@ -74,6 +81,11 @@ pub struct Volume {
 }
 
 impl Pool {
+    /// The directory of a volume in this pool.
+    pub(crate) fn place_of(&self, volume: VolumeId) -> PathBuf {
+        self.directory.join("volumes").join(volume.to_string())
+    }
+
     /// The pool for the arithmetic of contracts.
     #[must_use]
     pub const fn contract(&self) -> contract::Pool {

@@ -73,6 +73,9 @@ pub(crate) fn protect_files(directory: &Path) -> Result<()> {
 /// Keeps users of this machine out of the trees of a pool's volumes, and warns where they could
 /// still put others in their place.
 pub(crate) fn protect_pool(pool: &Pool) -> Result<()> {
+    if pool.ceph.is_some() {
+        return Ok(());
+    }
     // A pool whose file system isn't mounted is for its volumes to report.
     let Ok(meta) = metadata(&pool.directory) else { return Ok(()) };
     if others_write(&meta) {

@@ -18,13 +18,14 @@ pub(crate) fn placed(snapshot: Snapshot, devices: &Devices, admission: &Admissio
 }
 
 /// All file systems of `snapshot`: calibrated or with pools on them. Asks no disk. A pool that is
-/// away stands by itself, and what was measured where something is away is left out.
+/// away or on CephFS stands by itself, and what was measured where something is away is left out.
 fn filesystems(snapshot: &Snapshot, devices: &Devices, admission: &Admission) -> Vec<Filesystem> {
     let mut found: BTreeMap<Place, Filesystem> = BTreeMap::new();
     // The places of volumes that count by themselves.
     let mut places: BTreeMap<PoolId, Place> = BTreeMap::new();
     for pool in snapshot.pools() {
-        let place = devices.of_pool(&pool.directory).map_or(Place::Away(pool.id), Place::Device);
+        let device = devices.of_pool(&pool.directory).filter(|_| pool.ceph.is_none());
+        let place = device.map_or(Place::Away(pool.id), Place::Device);
         let there = found.entry(place).or_insert_with(|| Filesystem::new(place, &pool.directory));
         there.pools.push(pool.id);
         if pool.name == CALIBRATION_POOL {

@@ -7,7 +7,6 @@
 use crate::directory::{self, at};
 use crate::error::{CatalogError, Result};
 use crate::model::{Pool, Volume};
-use crate::rows;
 use crate::snapshot::Snapshot;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::fs::{DirBuilder, File};
@@ -22,13 +21,26 @@ use std::path::{Path, PathBuf};
 pub(crate) fn check(now: &Snapshot, volume: &Volume, from: &Pool, to: &Pool) -> Result<()> {
     now.check_place(volume)?;
     now.check_pool(to)?;
-    let target = rows::place(to, volume.id);
+    let target = to.place_of(volume.id);
     // The directory of volumes may be a mount of its own.
     let parent = target.parent().filter(|volumes| volumes.exists()).unwrap_or(&to.directory);
     if mount(&volume.directory)? != mount(parent)? {
         return Err(elsewhere(volume, from, to));
     }
     directory::check_unfilled(&target)
+}
+
+/// Could `volume`, which is in `from`, move to `to` without a copy in a cluster: are both in one
+/// CephFS?
+///
+/// # Errors
+/// `OtherFileSystem`.
+pub(crate) fn check_ceph(volume: &Volume, from: &Pool, to: &Pool) -> Result<()> {
+    let conf = |pool: &Pool| pool.ceph.as_ref().map(|ceph| ceph.conf.clone());
+    match (conf(from), conf(to)) {
+        (Some(one), Some(other)) if one == other => Ok(()),
+        _ => Err(elsewhere(volume, from, to)),
+    }
 }
 
 /// The file system that `path` is on, and by which mount: between two mounts of one file system
@@ -47,7 +59,7 @@ fn mount(path: &Path) -> Result<(u64, u64)> {
 pub(crate) fn carry_out(now: &Snapshot, volume: &Volume, from: &Pool, to: &Pool) -> Result<()> {
     now.hold(from)?;
     now.hold(to)?;
-    let target = rows::place(to, volume.id);
+    let target = to.place_of(volume.id);
     directory::clear_unfilled(&target)?;
     put(&volume.directory, &target).map_err(|error| match error {
         CatalogError::Io { source, .. } if source.kind() == ErrorKind::CrossesDevices => {
@@ -87,11 +99,12 @@ pub(crate) fn stray(now: &Snapshot, volume: &Volume) -> Option<PathBuf> {
 
 fn find_stray<'a>(now: &'a Snapshot, volume: &Volume) -> Option<(&'a Pool, PathBuf)> {
     let home = now.pool(volume.pool)?;
-    if volume.directory.exists() || now.check_pool(home).is_err() {
+    // First: the directory of a pool on CephFS means nothing on this machine.
+    if now.check_pool(home).is_err() || volume.directory.exists() {
         return None;
     }
     let others = now.pools().filter(|pool| pool.id != volume.pool && now.check_pool(pool).is_ok());
-    let mut places = others.map(|pool| (pool.as_ref(), rows::place(pool, volume.id)));
+    let mut places = others.map(|pool| (pool.as_ref(), pool.place_of(volume.id)));
     // A directory without a volume is what an attempt to make one left; its id was given again.
     places.find(|(_, place)| directory::is_volume(place))
 }

@@ -1,12 +1,15 @@
 //! Creating, changing and deleting capacity pools.
 
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
-use crate::error::{CatalogError, Result, Thing};
+use crate::ceph;
+use crate::cephfs::Ceph;
+use crate::error::{CatalogError, ClusterError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
 use crate::model::Pool;
 use crate::snapshot::Snapshot;
 use crate::{directory, levels, names, places, rows};
 use rusqlite::{Connection, Transaction, params};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
@@ -30,6 +33,8 @@ pub struct NewPool {
     pub iops: Option<Iops>,
     /// An absolute path for its volumes; by default a directory in the data directory.
     pub directory: Option<PathBuf>,
+    /// The CephFS that the directory is in, which a pool of a cluster needs.
+    pub ceph: Option<Ceph>,
 }
 
 /// The fields of a pool to change; `None` stays as it is.
@@ -54,7 +59,8 @@ impl Catalog {
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `NotBought`, `Infeasible` where it
-    /// purchases more or less than its model allows, `BeyondHardware`, `BadPath`, `PoolBusy`, `Io`.
+    /// purchases more or less than its model allows, `BeyondHardware`, `BadPath`, `PoolBusy`, `Io`;
+    /// `LocalPool` in a cluster, and on CephFS `NotGateway`, `BadCephUser`, `OtherCeph`.
     pub fn create_pool(&self, new: &NewPool, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Pool, &new.name)?;
         self.check_pool_size(new.size_bytes)?;
@@ -68,10 +74,7 @@ impl Catalog {
                 return Err(CatalogError::TooMany { thing: Thing::Pool, max: POOLS_MAX });
             }
             let level = levels::find(now, &new.level)?;
-            if let Some(path) = &new.directory {
-                let others = now.pools().map(|pool| (pool.name.as_str(), pool.directory.as_path()));
-                directory::check_pool_path(path, others)?;
-            }
+            self.check_pool_place(now, new)?;
             let asked = Bought { rate: new.throughput, iops: new.iops };
             let bought = self.bought(&new.name, new.qos, asked, Bought::default())?;
             let model = Model::new(new.qos, level.contract, bought);
@@ -80,17 +83,23 @@ impl Catalog {
                 .map_err(|rule| CatalogError::Infeasible { pool: new.name.clone(), rule })?;
             let Bought { rate, iops } = model.bought();
             let path = new.directory.as_ref().map(|path| path.to_string_lossy().into_owned());
+            let (local, in_ceph) = if new.ceph.is_some() { (None, path) } else { (path, None) };
+            let ceph = new.ceph.as_ref();
             tx.execute(
-                "INSERT INTO pools (name, level, size_bytes, qos, directory, throughput, iops)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO pools (name, level, size_bytes, qos, directory, throughput, iops,
+                    ceph_conf, ceph_user, ceph_path)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 params![
                     new.name,
                     level.name,
                     new.size_bytes,
                     new.qos.name(),
-                    path,
+                    local,
                     rate.map(|rate| rate.0),
-                    iops.map(|iops| iops.0)
+                    iops.map(|iops| iops.0),
+                    ceph.map(|ceph| ceph.conf.to_string_lossy()),
+                    ceph.map(|ceph| &ceph.user),
+                    in_ceph
                 ],
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
@@ -112,6 +121,30 @@ impl Catalog {
             self.devices().forget_pool(&path);
         }
         made
+    }
+
+    /// Checks the directory that a pool asks for: in CephFS on a gateway, on this machine
+    /// elsewhere.
+    fn check_pool_place(&self, now: &Snapshot, new: &NewPool) -> Result<()> {
+        match (&new.ceph, &new.directory) {
+            (None, _) if !self.has_trees() => {
+                Err(ClusterError::LocalPool { pool: new.name.clone() }.into())
+            }
+            (None, None) => Ok(()),
+            (None, Some(path)) => {
+                let others = now.pools().filter(|pool| pool.ceph.is_none());
+                let others = others.map(|pool| (pool.name.as_str(), pool.directory.as_path()));
+                directory::check_pool_path(path, others)
+            }
+            (Some(ceph), path) => {
+                self.check_gateway("pools on CephFS")?;
+                let Some(path) = path else {
+                    return Err(ClusterError::LocalPool { pool: new.name.clone() }.into());
+                };
+                self.check_ceph(ceph)?;
+                ceph::check_pool(ceph, path, now.pools().map(Deref::deref))
+            }
+        }
     }
 
     /// Marks `path` as the directory of a new pool. It may have the mark of a deleted pool, which a
@@ -202,7 +235,7 @@ impl Catalog {
             gone = Some(Arc::clone(pool));
             Ok(Touched::Everything)
         })?;
-        if let (true, Some(pool)) = (mode.commits(), gone) {
+        if let (true, Some(pool)) = (mode.commits(), gone.filter(|pool| pool.ceph.is_none())) {
             let is_default = pool.directory.starts_with(self.directory());
             self.devices().forget_pool(&pool.directory);
             // Not if it is not mounted, or another server uses it.
@@ -221,7 +254,8 @@ impl Catalog {
         let Some(path) = tree.parent().and_then(Path::parent) else { return };
         let release = |_: &Connection| {
             // Pools are created under the same lock, so none can be created in between.
-            let lives = self.snapshot().pools().any(|pool| pool.directory == path);
+            let is_here = |pool: &Arc<Pool>| pool.ceph.is_none() && pool.directory == path;
+            let lives = self.snapshot().pools().any(is_here);
             if !lives && directory::is_marked_by(path, self.instance()) {
                 if self.claims().hold(path).is_ok() {
                     let is_default = path.starts_with(self.directory());

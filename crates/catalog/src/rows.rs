@@ -1,20 +1,21 @@
 //! Conversion between rows and values. Only this module knows the columns of the tables; those of a
 //! volume's terms are in `terms`.
 
-use crate::calibration;
+use crate::cephfs::Ceph;
 use crate::error::{CatalogError, Result};
-use crate::identity;
 use crate::model::{
     ExportRule, Level, Pool, Principal, Protocols, ShareRule, ShareSettings, Volume,
 };
 use crate::snapshot::Snapshot;
 use crate::terms::Terms;
+use crate::{calibration, identity, members};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use weir_cluster::GroupId;
 use weir_core::{PoolId, VolumeId};
 use weir_qos::contract::{self, Bought, Model, Qos};
 use weir_qos::rate::{BytesPerSecond, Iops};
@@ -29,6 +30,7 @@ pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
     let pools = pools.into_values().collect();
     Ok(Snapshot::new(generation, instance(db)?, levels, pools, volumes)
         .calibrated(calibration::load(db)?)
+        .clustered(members::load_addresses(db)?, members::load_gateways(db)?)
         .identified(generation, identity::load(db)?))
 }
 
@@ -96,18 +98,28 @@ fn pools(
     levels: &[Arc<Level>],
 ) -> Result<BTreeMap<PoolId, Pool>> {
     let mut query = db.prepare(
-        "SELECT id, name, level, size_bytes, qos, directory, throughput, iops FROM pools",
+        "SELECT id, name, level, size_bytes, qos, directory, throughput, iops, ceph_conf, ceph_user,
+            ceph_path FROM pools",
     )?;
     let mut rows = query.query([])?;
     let mut pools = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let id = PoolId(row.get(0)?);
         let own: Option<String> = row.get(5)?;
+        let texts: [Option<String>; 3] = [row.get(8)?, row.get(9)?, row.get(10)?];
+        let (directory, ceph) = match (own, texts) {
+            (own, [None, None, None]) => {
+                let default = || data_dir.join("pools").join(id.to_string());
+                (own.map_or_else(default, PathBuf::from), None)
+            }
+            (None, [Some(conf), Some(user), Some(path)]) => {
+                (path.into(), Some(Ceph { conf: conf.into(), user }))
+            }
+            _ => return Err(CatalogError::Damaged(format!("pool {id} is in two places"))),
+        };
         let level: String = row.get(2)?;
         let no_level = || CatalogError::Damaged(format!("pool {id} has no level {level:?}"));
         let found = levels.iter().find(|one| one.name == level).ok_or_else(no_level)?;
-        let directory =
-            own.map_or_else(|| data_dir.join("pools").join(id.to_string()), PathBuf::from);
         let bought = Bought {
             rate: row.get::<_, Option<u64>>(6)?.map(BytesPerSecond),
             iops: row.get::<_, Option<u64>>(7)?.map(Iops),
@@ -119,6 +131,7 @@ fn pools(
             size_bytes: row.get(3)?,
             model: Model::new(word(row, 4)?, found.contract, bought),
             directory,
+            ceph,
         };
         pools.insert(id, pool);
     }
@@ -133,7 +146,7 @@ fn volumes<'a>(
     let (mut exports, mut shares) = (exports(db, which)?, share_rules(db, which)?);
     let terms = Terms::default().columns().map(|(name, _)| name).join(", ");
     let select = format!(
-        "SELECT id, name, pool, quota_bytes, nfs, smb, smb_encrypt, smb_hidden, smb_abe, {terms}
+        "SELECT id, name, pool, quota_bytes, nfs, smb, smb_encrypt, smb_hidden, smb_abe, address, {terms}
          FROM volumes"
     );
     let mut query = db.prepare(&which.rows(&select, "id"))?;
@@ -164,7 +177,8 @@ fn volumes<'a>(
             id,
             name: row.get(1)?,
             pool: pool.id,
-            directory: place(pool, id),
+            directory: pool.place_of(id),
+            address: row.get::<_, Option<u32>>(9)?.map(GroupId),
             quota_bytes,
             terms,
             share,
@@ -185,11 +199,6 @@ pub(crate) fn store_terms(db: &Connection, volume: VolumeId, terms: &Terms) -> R
     db.prepare_cached(&format!("UPDATE volumes SET {set} WHERE id = ?"))?
         .execute(params_from_iter(values))?;
     Ok(())
-}
-
-/// The directory of a volume.
-pub(crate) fn place(pool: &Pool, volume: VolumeId) -> PathBuf {
-    pool.directory.join("volumes").join(volume.to_string())
 }
 
 fn exports(db: &Connection, which: Which) -> Result<BTreeMap<VolumeId, Vec<ExportRule>>> {

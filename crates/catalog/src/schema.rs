@@ -169,6 +169,28 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE levels ADD COLUMN volume_ceiling INTEGER CHECK (volume_ceiling > 0);
     ALTER TABLE volumes ADD COLUMN metadata_cache INTEGER CHECK (metadata_cache IN (0, 1));
 ",
+    "
+    ALTER TABLE pools ADD COLUMN ceph_conf TEXT;
+    ALTER TABLE pools ADD COLUMN ceph_user TEXT;
+    ALTER TABLE pools ADD COLUMN ceph_path TEXT;
+    CREATE UNIQUE INDEX pools_by_ceph_path ON pools (ceph_conf, ceph_path);
+    CREATE TABLE addresses (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        address TEXT NOT NULL UNIQUE,
+        prefix INTEGER NOT NULL CHECK (prefix BETWEEN 1 AND 128)
+    ) STRICT;
+    ALTER TABLE volumes ADD COLUMN address INTEGER REFERENCES addresses (id) ON DELETE RESTRICT;
+    CREATE INDEX volumes_by_address ON volumes (address);
+    ALTER TABLE condemned ADD COLUMN ceph_conf TEXT;
+    ALTER TABLE condemned ADD COLUMN ceph_user TEXT;
+    ALTER TABLE condemned ADD COLUMN address INTEGER;
+    CREATE TABLE gateways (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        links TEXT NOT NULL UNIQUE,
+        helper TEXT NOT NULL UNIQUE
+    ) STRICT;
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.
@@ -264,6 +286,7 @@ mod tests {
         ("calibrations, calibrated_cells", "d3191befe7bc4680"),
         ("accounts, members, protocols of volumes, share_rules", "dadb6c179ee70c4a"),
         ("ceilings of levels, metadata caches of volumes", "cab4fced75250015"),
+        ("pools on CephFS, addresses of volumes, gateways", "be650b23826453c2"),
     ];
 
     #[test]

@@ -1,14 +1,17 @@
 //! The content of the catalogue at one moment, which the rest of the server reads without locks.
 
 use crate::calibration::Calibration;
+use crate::cephfs::Ceph;
 use crate::claims::Claims;
 use crate::directory;
-use crate::error::{CatalogError, Result};
+use crate::error::{CatalogError, ClusterError, Result};
 use crate::filesystem::Filesystem;
 use crate::identity::{Group, Identities, User, folded};
+use crate::members::{Address, Gateway};
 use crate::model::{Level, Pool, Volume};
 use ring::digest::{SHA256, digest};
 use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::{PoolId, VolumeId};
 
@@ -32,6 +35,10 @@ pub struct Snapshot {
     domain: [u32; 3],
     calibrations: Vec<Arc<Calibration>>,
     filesystems: Vec<Filesystem>,
+    /// The addresses of the cluster, by group.
+    addresses: Arc<[Address]>,
+    /// The gateways of the cluster, by number.
+    gateways: Arc<[Gateway]>,
 }
 
 impl Snapshot {
@@ -60,6 +67,8 @@ impl Snapshot {
             by_name,
             calibrations: Vec::new(),
             filesystems: Vec::new(),
+            addresses: Arc::default(),
+            gateways: Arc::default(),
         }
     }
 
@@ -92,6 +101,21 @@ impl Snapshot {
     /// The snapshot with these calibrations.
     pub(crate) fn calibrated(self, calibrations: Vec<Arc<Calibration>>) -> Self {
         Self { calibrations, ..self }
+    }
+
+    /// The snapshot with these addresses and gateways of its cluster.
+    pub(crate) fn clustered(self, addresses: Vec<Address>, gateways: Vec<Gateway>) -> Self {
+        Self { addresses: addresses.into(), gateways: gateways.into(), ..self }
+    }
+
+    /// The addresses of the cluster, by group.
+    pub(crate) fn address_list(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// The gateways of the cluster, by number.
+    pub(crate) fn gateway_list(&self) -> &[Gateway] {
+        &self.gateways
     }
 
     /// The snapshot with these users and groups.
@@ -187,9 +211,24 @@ impl Snapshot {
         self.volumes().filter(move |volume| volume.pool == pool)
     }
 
-    /// The random name of the data directory.
-    pub(crate) fn instance(&self) -> &str {
+    /// The random name of the data directory, or of the cluster's catalogue: in the marks of its
+    /// pools.
+    #[must_use]
+    pub fn instance(&self) -> &str {
         &self.instance
+    }
+
+    /// The directories in CephFS, other than `directory`, in which the tree of the volume `id` may
+    /// be still if it moved from one pool to another. No other volume ever has this id.
+    pub fn former_places(
+        &self,
+        ceph: &Ceph,
+        id: VolumeId,
+        directory: &Path,
+    ) -> impl Iterator<Item = PathBuf> {
+        let is_same = |pool: &&Arc<Pool>| pool.ceph.as_ref().is_some_and(|at| at.conf == ceph.conf);
+        let places = self.pools().filter(is_same).map(move |pool| pool.place_of(id));
+        places.filter(move |place| place != directory)
     }
 
     /// The volume whose share has this name, regardless of case; only volumes with SMB have one.
@@ -259,18 +298,21 @@ impl Snapshot {
         self.identities.group_by_rid(rid)
     }
 
-    /// Checks that the directory of `pool` exists and has the mark of this pool.
+    /// Checks that the directory of `pool` exists on this machine and has the mark of this pool.
     pub(crate) fn check_pool(&self, pool: &Pool) -> Result<()> {
+        if pool.ceph.is_some() {
+            return Err(ClusterError::PoolOnCeph { pool: pool.name.clone() }.into());
+        }
         directory::check_claim(pool, &self.instance)
     }
 
-    /// Checks that the directory of this pool exists, has the mark of this pool and is not used by
-    /// another server. Call this before the pool's volumes are opened, and [`Snapshot::check_tree`]
-    /// for each of them, so that no other files are served in their place. Locks the pool against
-    /// other processes for as long as the catalogue is open.
+    /// Checks that the directory of this pool, which is not on CephFS, exists, has the mark of this
+    /// pool and is not used by another server. Call this before the pool's volumes are opened, and
+    /// [`Snapshot::check_tree`] for each of them, so that no other files are served in their place.
+    /// Locks the pool against other processes for as long as the catalogue is open.
     ///
     /// # Errors
-    /// `PoolBusy`, `PoolAway`, `PoolForeign`, `Io`.
+    /// `PoolOnCeph`, `PoolBusy`, `PoolAway`, `PoolForeign`, `Io`.
     pub fn claim_pool(&self, id: PoolId) -> Result<()> {
         self.pool(id).map_or(Ok(()), |pool| self.check_pool(pool).and_then(|()| self.hold(pool)))
     }
@@ -283,7 +325,7 @@ impl Snapshot {
     /// Checks that `volume` is in the marked directory of its pool.
     ///
     /// # Errors
-    /// `PoolAway`, `PoolForeign`, `VolumeAway`, `Io`.
+    /// `PoolOnCeph`, `PoolAway`, `PoolForeign`, `VolumeAway`, `Io`.
     pub fn check_place(&self, volume: &Volume) -> Result<()> {
         if let Some(pool) = self.pool(volume.pool) {
             self.check_pool(pool)?;

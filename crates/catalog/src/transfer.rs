@@ -1,19 +1,20 @@
-//! Catalogues into a cluster and out of it: creating one, importing a stand-alone catalogue or a
-//! backup, exporting a data directory.
+//! Catalogues into a cluster and out of it: looking for one, creating one, importing a stand-alone
+//! catalogue or a backup, exporting a data directory.
 //!
 //! An import replaces everything in one change: it is valid as a whole or not at all. Running
 //! gateways notice and must be restarted, because handles, SIDs and passwords are those of the
-//! imported catalogue.
+//! imported catalogue. The cluster keeps its gateways and its addresses ([`merge`]).
 
 use crate::cluster::{
-    self, ClusterPlace, Decision, Guard, Head, Link, Operation, Secret, StoreError, Vault,
+    self, ClusterPlace, ClusterStore, Decision, Guard, Head, Link, Operation, Secret, StoreError,
+    Vault,
 };
 use crate::directory::{self, Lock};
 use crate::error::{ClusterError, Result};
 use crate::gateway::secret;
 use crate::restore::{self, Replace};
 use crate::sealer::Sealer;
-use crate::{backup, image, owner, rows, schema};
+use crate::{backup, image, merge, owner, rows, schema};
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -57,7 +58,8 @@ impl Import {
         let directory = directory.canonicalize().map_err(directory::at(directory))?;
         let pools = directory.join("pools");
         image.execute(
-            "UPDATE pools SET directory = ?1 || '/' || id WHERE directory IS NULL",
+            "UPDATE pools SET directory = ?1 || '/' || id WHERE directory IS NULL
+                AND ceph_path IS NULL",
             [pools.to_string_lossy()],
         )?;
         rows::load(&image, &directory)?;
@@ -111,6 +113,15 @@ pub fn create_cluster(place: &ClusterPlace) -> Result<()> {
     Err(ClusterError::InDoubt.into())
 }
 
+/// Whether the store has a catalogue of the cluster `cluster`.
+///
+/// # Errors
+/// `BadName`, `Unreachable`.
+pub fn cluster_exists(store: &dyn ClusterStore, cluster: &str) -> Result<bool> {
+    let prefix = cluster::prefix_of(cluster)?;
+    Ok(store.get(&format!("{prefix}head"))?.is_some())
+}
+
 /// Random secrets for a catalogue that has none.
 fn new_secrets() -> Result<[(Secret, Vec<u8>); 3]> {
     Ok([
@@ -126,7 +137,9 @@ fn memory() -> Result<Connection> {
     Ok(db)
 }
 
-/// Makes `import` the catalogue of a cluster, in the place of what it has.
+/// Makes `import` the catalogue of a cluster, in the place of what it has. The cluster keeps its
+/// gateways and addresses; addresses of the import that it lacks are added with new groups. Volumes
+/// without an address get one, if there is any: the heaviest first, that with the least weight.
 ///
 /// # Errors
 /// `Exists` if it has a pool, a level or a user and may not be replaced; those of a change.
@@ -145,17 +158,19 @@ pub fn import_into_cluster(place: &ClusterPlace, import: &Import, replace: Repla
         return Err(ClusterError::Exists { cluster: place.cluster.clone() }.into());
     }
     documents.values_mut().for_each(|(_, document)| *document = None);
-    documents.extend(cluster::whole(&import.image)?);
+    let mut image = image::of(&import.image)?;
+    merge::keep_cluster(&mut image, &db)?;
+    documents.extend(cluster::whole(&image)?);
     let mut operations = link.operations(&documents, state.head.format)?;
     for (which, content) in &import.secrets {
         operations.push(link.vault().seal(*which, content)?);
     }
     let find = "SELECT generation FROM meta";
-    let generation: u64 = import.image.query_row(find, [], |row| row.get(0))?;
+    let generation: u64 = image.query_row(find, [], |row| row.get(0))?;
     let head = Head {
         generation: generation.max(state.head.generation).saturating_add(1),
-        instance: rows::instance(&import.image)?,
-        counters: cluster::counters(&import.image)?,
+        instance: rows::instance(&image)?,
+        counters: cluster::counters(&image)?,
         ..state.head.clone()
     };
     link.send(&state, &head, operations)?;
@@ -165,7 +180,8 @@ pub fn import_into_cluster(place: &ClusterPlace, import: &Import, replace: Repla
 }
 
 /// Writes the catalogue of a cluster to `directory`, as a stand-alone data directory with its
-/// secrets and tokens. Ids go on far ahead, as in a restore.
+/// secrets and tokens, without gateways and addresses. Ids go on far ahead, as in a restore. Pools
+/// on CephFS stay there, where only gateways serve them.
 ///
 /// # Errors
 /// `CatalogExists` if there is a catalogue; `Locked`, `NotDataDirectory`, `ForeignOwner`, `Io`; of
@@ -180,7 +196,9 @@ pub fn export_cluster(place: &ClusterPlace, directory: &Path) -> Result<()> {
     for which in [Secret::Reports, Secret::Passwords, Secret::Tokens] {
         others.extend(link.vault().read(which)?.map(|(content, _)| (which, content)));
     }
-    let bytes = backup::finish(image::of(&db)?, &handles)?;
+    let image = image::of(&db)?;
+    merge::leave_cluster(&image)?;
+    let bytes = backup::finish(image, &handles)?;
     restore::restore(directory, Path::new("the catalogue of the cluster"), &bytes, Replace::Never)?;
     for (which, content) in others {
         directory::write_whole(directory, which.file(), &content)?;

@@ -3,6 +3,7 @@
 //! it.
 
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
+use crate::cephfs::Ceph;
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{SIZE_BYTES_MAX, VOLUMES_MAX};
 use crate::model::{ExportRule, Pool, Protocols, ShareSettings, Volume};
@@ -11,8 +12,10 @@ use crate::snapshot::Snapshot;
 use crate::terms::{Terms, TermsChange};
 use crate::{directory, names, places, pools, rows};
 use rusqlite::{Transaction, params};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use weir_cluster::GroupId;
 use weir_core::VolumeId;
 use weir_qos::contract::{Demand, Infeasible, Model};
 use weir_qos::rate::BytesPerSecond;
@@ -30,6 +33,8 @@ pub struct NewVolume {
     pub terms: Terms,
     /// Its protocols and its share, where they are not the default.
     pub sharing: SharingChange,
+    /// Its address, in a cluster; by default the one with the least weight.
+    pub address: Option<IpAddr>,
 }
 
 /// The fields of a volume to change; `None` stays as it is.
@@ -45,6 +50,8 @@ pub struct VolumeChange {
     pub terms: TermsChange,
     /// The protocols and the settings of the share to change.
     pub sharing: SharingChange,
+    /// The address, in a cluster, of a volume that has none yet.
+    pub address: Option<IpAddr>,
 }
 
 /// The tree of a deleted volume that is not removed yet.
@@ -54,6 +61,10 @@ pub struct Condemned {
     pub volume: VolumeId,
     /// The tree's directory.
     pub directory: PathBuf,
+    /// The CephFS that the directory is in; none if it is on this machine.
+    pub ceph: Option<Ceph>,
+    /// The group that the volume was in, in a cluster. It may have been removed since.
+    pub address: Option<GroupId>,
 }
 
 impl Catalog {
@@ -63,7 +74,7 @@ impl Catalog {
     /// `BadName`, `NameTaken`, `NoSuch` (pool), `Size`, `TooMany`, `ThroughputInAuto`,
     /// `ThroughputMissing`, `IopsNotGiven`, `CeilingBounds`, `Infeasible`, `BeyondHardware`,
     /// `ShareNameTaken`, `ShareNameReserved`, `PoolAway`, `PoolForeign`, `PoolBusy`, `BadPath`,
-    /// `Io`.
+    /// `Io`; with an address `NotGateway`, `NoSuch`; in a cluster `NoAddress`.
     pub fn create_volume(&self, new: &NewVolume, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Volume, &new.name)?;
         let decide = |tx: &Transaction<'_>, now: &Snapshot| {
@@ -78,9 +89,10 @@ impl Catalog {
             self.check_volume_size(new.quota_bytes)?;
             check_contract(now, pool, None, new.quota_bytes, &new.terms)?;
             new.terms.check(&pool.name, &pool.model)?;
+            let address = self.group_for(now, new.address)?;
             tx.execute(
-                "INSERT INTO volumes (name, pool, quota_bytes) VALUES (?1, ?2, ?3)",
-                params![new.name, pool.id.0, new.quota_bytes],
+                "INSERT INTO volumes (name, pool, quota_bytes, address) VALUES (?1, ?2, ?3, ?4)",
+                params![new.name, pool.id.0, new.quota_bytes, address.map(|group| group.0)],
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX })?;
@@ -95,7 +107,7 @@ impl Catalog {
         };
         self.mutate_and(asked, decide, |(pool, id), _| {
             self.claims().hold(&pool.directory)?;
-            directory::make_volume(&rows::place(&pool, id))
+            directory::make_volume(&pool.place_of(id))
         })
     }
 
@@ -107,7 +119,7 @@ impl Catalog {
     /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `IopsNotGiven`,
     /// `CeilingBounds`, `Infeasible`, `BeyondHardware`, `ShareNameTaken`, `ShareNameReserved`; for
     /// a move also `OtherFileSystem`, `PoolAway`, `PoolForeign`, `PoolBusy`, `VolumeAway`,
-    /// `BadPath`, `Io`.
+    /// `BadPath`, `Io`; for an address `NotGateway`, `NoSuch`, `AddressKept`.
     pub fn change_volume(
         &self,
         name: &str,
@@ -137,9 +149,10 @@ impl Catalog {
             }
             check_contract(now, pool, Some(volume), quota_bytes, &terms)?;
             terms.check(&pool.name, &pool.model)?;
+            let address = self.group_of(now, volume, change.address)?;
             tx.execute(
-                "UPDATE volumes SET quota_bytes = ?2, pool = ?3 WHERE id = ?1",
-                params![volume.id.0, quota_bytes, pool.id.0],
+                "UPDATE volumes SET quota_bytes = ?2, pool = ?3, address = ?4 WHERE id = ?1",
+                params![volume.id.0, quota_bytes, pool.id.0, address.map(|group| group.0)],
             )?;
             rows::store_terms(tx, volume.id, &terms)?;
             let (this, had) = ((volume.id, name), (volume.protocols, &volume.smb));
@@ -150,13 +163,15 @@ impl Catalog {
             }
             if self.has_trees() {
                 places::check(now, volume, old_pool, pool)?;
+            } else {
+                places::check_ceph(volume, old_pool, pool)?;
             }
             let move_of = (Arc::clone(volume), Arc::clone(old_pool), Arc::clone(pool));
             Ok((touched, Some(move_of)))
         };
         let outcome = self.mutate_and(asked, decide, |move_of, now| {
             let Some((volume, old_pool, pool)) = move_of else { return Ok(()) };
-            let target = rows::place(&pool, volume.id);
+            let target = pool.place_of(volume.id);
             places::carry_out(now, &volume, &old_pool, &pool)?;
             moved = Some((target.clone(), volume.directory.clone()));
             places::sync(&volume.directory, &target)
@@ -176,10 +191,18 @@ impl Catalog {
         self.mutate(mode, |tx, now| {
             let volume = find(now, name)?;
             let tree = places::stray(now, volume).unwrap_or_else(|| volume.directory.clone());
+            let ceph = pool_of(now, volume)?.ceph.as_ref();
             tx.execute("DELETE FROM volumes WHERE id = ?1", [volume.id.0])?;
             tx.execute(
-                "INSERT INTO condemned VALUES (?1, ?2)",
-                params![volume.id.0, tree.to_string_lossy()],
+                "INSERT INTO condemned (volume, directory, ceph_conf, ceph_user, address)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![
+                    volume.id.0,
+                    tree.to_string_lossy(),
+                    ceph.map(|ceph| ceph.conf.to_string_lossy()),
+                    ceph.map(|ceph| &ceph.user),
+                    volume.address.map(|group| group.0)
+                ],
             )?;
             Ok(Touched::Volume(volume.id))
         })
@@ -191,22 +214,32 @@ impl Catalog {
     /// `Database`.
     pub fn condemned(&self) -> Result<Vec<Condemned>> {
         self.read(|db| {
-            let mut query =
-                db.prepare("SELECT volume, directory FROM condemned ORDER BY volume")?;
+            let mut query = db.prepare(
+                "SELECT volume, directory, ceph_conf, ceph_user, address FROM condemned
+                 ORDER BY volume",
+            )?;
             let rows = query.query_map([], |row| {
-                let directory: String = row.get(1)?;
-                Ok(Condemned { volume: VolumeId(row.get(0)?), directory: directory.into() })
+                let (directory, conf): (String, Option<String>) = (row.get(1)?, row.get(2)?);
+                let ceph =
+                    conf.zip(row.get(3)?).map(|(conf, user)| Ceph { conf: conf.into(), user });
+                Ok(Condemned {
+                    volume: VolumeId(row.get(0)?),
+                    directory: directory.into(),
+                    ceph,
+                    address: row.get::<_, Option<u32>>(4)?.map(GroupId),
+                })
             })?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
 
-    /// Whether a condemned tree is still in a pool of this catalogue. It is not if its file system
-    /// is not mounted, another one is mounted there, or another server uses the pool: then nothing
-    /// there may be removed.
+    /// Whether a condemned tree is still in a pool of this catalogue on this machine. It is not if
+    /// its file system is not mounted, another one is mounted there, or another server uses the
+    /// pool: then nothing there may be removed.
     #[must_use]
     pub fn may_remove(&self, condemned: &Condemned) -> bool {
         let pool = condemned.directory.parent().and_then(Path::parent);
+        let pool = pool.filter(|_| condemned.ceph.is_none());
         pool.is_some_and(|pool| {
             directory::is_marked_by(pool, self.instance()) && self.claims().hold(pool).is_ok()
         })

@@ -311,3 +311,22 @@ fn what_format_11_brought_is_kept_and_levels_have_no_ceilings() {
     assert_eq!(own.contract.ceiling(), Ceiling::default());
     assert_eq!(home.terms.metadata_cache, None);
 }
+
+#[test]
+fn what_format_12_brought_is_kept_and_nothing_is_of_a_cluster() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(12, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let snapshot = catalog.snapshot();
+    let own = snapshot.levels().find(|level| !level.published).unwrap();
+    assert_eq!(own.contract.ceiling().rate, Some(BytesPerSecond::from_mib(4500)));
+    let home = snapshot.volume_named("home").unwrap();
+    assert_eq!(home.terms.metadata_cache, Some(false));
+    assert!(snapshot.pools().all(|pool| pool.ceph.is_none()));
+    assert!(snapshot.volumes().all(|volume| volume.address.is_none()));
+    assert_eq!((snapshot.addresses().len(), snapshot.gateways().len()), (0, 0));
+    let condemned = catalog.condemned().unwrap();
+    assert!(condemned.iter().all(|one| one.ceph.is_none() && one.address.is_none()));
+}

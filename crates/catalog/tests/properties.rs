@@ -7,8 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weir_catalog::{
     BytesPerSecond, Catalog, ExportRule, Floors, Iops, Limits, Mode, NewPool, NewVolume, Outcome,
-    Pool, PoolChange, Qos, Result, SharingChange, Snapshot, Terms, TermsChange, Volume,
-    VolumeChange,
+    Pool, PoolChange, Qos, Result, Snapshot, Terms, TermsChange, Volume, VolumeChange,
 };
 use weir_qos::burst;
 
@@ -71,8 +70,7 @@ fn ask() -> impl Strategy<Value = Ask> {
 
 fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
     let (pool, volume) = (|n: &u8| format!("pool{n}"), |n: &u8| format!("vol{n}"));
-    let level_name = |n: &u8| format!("level{n}");
-    let sharing = SharingChange::default();
+    let level = |n: &u8| format!("level{n}");
     let throughput = |rate: &Option<u64>| TermsChange {
         throughput: rate.map(BytesPerSecond),
         ..TermsChange::default()
@@ -81,13 +79,9 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
         catalog.change_volume(&volume(v), &change, Some(used), mode)
     };
     match ask {
-        Ask::CreateLevel(l, rate) => {
-            catalog.create_level(&level_name(l), BytesPerSecond(*rate), mode)
-        }
-        Ask::ChangeLevel(l, rate) => {
-            catalog.change_level(&level_name(l), BytesPerSecond(*rate), mode)
-        }
-        Ask::DeleteLevel(l) => catalog.delete_level(&level_name(l), mode),
+        Ask::CreateLevel(l, rate) => catalog.create_level(&level(l), BytesPerSecond(*rate), mode),
+        Ask::ChangeLevel(l, rate) => catalog.change_level(&level(l), BytesPerSecond(*rate), mode),
+        Ask::DeleteLevel(l) => catalog.delete_level(&level(l), mode),
         Ask::CreatePool(p, level, size_bytes, qos) => {
             let (level, size_bytes, qos) = ((*level).to_owned(), *size_bytes, *qos);
             let new = NewPool { name: pool(p), level, size_bytes, qos, ..NewPool::default() };
@@ -110,17 +104,22 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
         }
         Ask::DeletePool(p) => catalog.delete_pool(&pool(p), mode),
         Ask::CreateVolume(v, p, quota_bytes, rate) => {
-            let terms = Terms { throughput: rate.map(BytesPerSecond), ..Terms::default() };
             let (name, pool, quota_bytes) = (volume(v), pool(p), *quota_bytes);
-            catalog.create_volume(&NewVolume { name, pool, quota_bytes, terms, sharing }, mode)
+            let mut new = NewVolume { name, pool, quota_bytes, ..NewVolume::default() };
+            new.terms.throughput = rate.map(BytesPerSecond);
+            catalog.create_volume(&new, mode)
         }
         Ask::ChangeVolume(v, quota_bytes, rate, used) => {
-            let (pool, quota_bytes, terms) = (None, *quota_bytes, throughput(rate));
-            change_volume(v, VolumeChange { pool, quota_bytes, terms, sharing }, *used)
+            let (quota_bytes, terms) = (*quota_bytes, throughput(rate));
+            change_volume(v, VolumeChange { quota_bytes, terms, ..VolumeChange::default() }, *used)
         }
         Ask::MoveVolume(v, p, quota_bytes, rate) => {
             let (pool, quota_bytes, terms) = (Some(pool(p)), *quota_bytes, throughput(rate));
-            change_volume(v, VolumeChange { pool, quota_bytes, terms, sharing }, 0)
+            change_volume(
+                v,
+                VolumeChange { pool, quota_bytes, terms, ..VolumeChange::default() },
+                0,
+            )
         }
         Ask::SetCeiling(v, rate, iops) => {
             let terms = TermsChange {

@@ -1,11 +1,13 @@
 //! The side of the server that operators see: its configuration, its API over HTTP, its metrics,
 //! the watch over contracts, and its log.
 //!
-//! The data plane is reached through the trait [`Plane`] alone, which `weir-server` implements. Not
-//! here: requests of clients, and decisions about pools and volumes, which are the catalogue's.
+//! The data plane is reached through the trait [`Plane`] alone, which `weir-server` implements, and
+//! the records of a cluster through the trait [`Cluster`]. Not here: requests of clients, and
+//! decisions about pools and volumes, which are the catalogue's.
 #![forbid(unsafe_code)]
 
 mod clock;
+pub mod cluster;
 pub mod config;
 pub mod http;
 mod limits;
@@ -18,5 +20,6 @@ mod sync;
 mod watch;
 
 pub use clock::SystemClock;
+pub use cluster::Cluster;
 pub use config::ServerConfig;
 pub use plane::Plane;

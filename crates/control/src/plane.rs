@@ -11,10 +11,11 @@ pub use clients::{ClientState, Lock, LockOwner, Object, SmbOpen, SmbSession, Ste
 pub use top::{Top, TopChange};
 
 use crate::logins::Logins;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use weir_catalog::Snapshot;
+use weir_catalog::{Condemned, Pool, Snapshot, Volume};
 use weir_core::{FsResult, Mono, OpClass, VolumeId};
 use weir_qos::load::FileShare;
 use weir_qos::verdict::{Entitled, Reading};
@@ -263,6 +264,21 @@ pub trait Plane: ClientState + Send + Sync + 'static {
     /// [`PlaneError`] where a volume can't be opened; everything else in the snapshot is in force.
     fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError>;
 
+    /// Whether the directory of a pool that is not on this machine holds trees of volumes: of
+    /// volumes that were moved and not served since, or deleted and not removed yet.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    fn holds_volumes(&self, _: &Pool) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether this server is to serve the volume: not if it is one of several, and another is its
+    /// home.
+    fn is_home_of(&self, _: &Volume) -> bool {
+        true
+    }
+
     /// The live counters of a volume, if it is being served.
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive>;
 
@@ -285,6 +301,16 @@ pub trait Plane: ClientState + Send + Sync + 'static {
     /// Changes the top directory of a volume, if the volume is being served. The change is in force
     /// for the next request, and has reached stable storage, when the step is done.
     fn change_top(&self, id: VolumeId, change: TopChange) -> Step<'_, Option<FsResult<()>>>;
+
+    /// Removes a condemned tree that is not on this machine, until `leaving` says that the process
+    /// ends. Tells whether all of it is gone. Blocks. A plane without stores elsewhere removes
+    /// none.
+    ///
+    /// # Errors
+    /// The reason for which it stays, in whole or in part, until the next call.
+    fn remove_tree(&self, _condemned: &Condemned, _leaving: &dyn Fn() -> bool) -> io::Result<bool> {
+        Ok(false)
+    }
 
     /// The logins of users over SMB, for the audit log.
     fn logins(&self) -> Arc<Logins>;

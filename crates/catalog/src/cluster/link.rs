@@ -60,15 +60,27 @@ impl ClusterPlace {
     /// # Errors
     /// `BadName`.
     pub(crate) fn prefix(&self) -> Result<String> {
-        for name in [&self.cluster, &self.gateway] {
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-            if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) {
-                let name = name.chars().take(NAME_CHARS_MAX).collect();
-                return Err(ClusterError::BadName { name }.into());
-            }
-        }
-        Ok(format!("/weir/{}/catalog/", self.cluster))
+        check_name(&self.gateway)?;
+        prefix_of(&self.cluster)
     }
+}
+
+/// The prefix of the keys of this cluster's catalogue.
+///
+/// # Errors
+/// `BadName`.
+pub(crate) fn prefix_of(cluster: &str) -> Result<String> {
+    check_name(cluster)?;
+    Ok(format!("/weir/{cluster}/catalog/"))
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) {
+        let name = name.chars().take(NAME_CHARS_MAX).collect();
+        return Err(ClusterError::BadName { name }.into());
+    }
+    Ok(())
 }
 
 /// The part of the catalogue that applied documents changed.
@@ -553,7 +565,9 @@ fn reach(steps: &[Documents]) -> Reach {
             ("volumes", Some(Value::Integer(id))) => {
                 u32::try_from(*id).map_or(Reach::Everything, Reach::Volume)
             }
-            ("levels" | "pools" | "calibrations" | "volumes", _) => Reach::Everything,
+            ("levels" | "pools" | "addresses" | "gateways" | "calibrations" | "volumes", _) => {
+                Reach::Everything
+            }
             _ => Reach::Nothing,
         };
         reach = match (reach, one) {

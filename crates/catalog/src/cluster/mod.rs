@@ -43,8 +43,9 @@ pub use store::{
     StoreError, TRANSACTION_BYTES_MAX,
 };
 
-pub(crate) use capture::{clear, counters, install, whole};
+pub(crate) use capture::{clear, counters, install, set_counters, whole};
 pub(crate) use envelope::{Head, write};
 pub(crate) use key::Secret;
-pub(crate) use link::{Link, Reach};
+pub(crate) use link::{Link, Reach, prefix_of};
+pub(crate) use tables::COUNTED;
 pub(crate) use vault::Vault;

@@ -38,7 +38,6 @@ impl Column {
     }
 
     /// The column, which came with this format and had this value before.
-    #[cfg(test)]
     pub(crate) const fn added(self, since: u32, default: Option<i64>) -> Self {
         Self { since, default, ..self }
     }
@@ -94,19 +93,44 @@ const fn blob(name: &'static str) -> Column {
 }
 
 /// The tables with counters of ids, which are in the head.
-pub(crate) const COUNTED: [&str; 3] = ["accounts", "pools", "volumes"];
+pub(crate) const COUNTED: [&str; 5] = ["accounts", "pools", "volumes", "addresses", "gateways"];
+/// The format that has addresses, gateways and pools on CephFS.
+const GATEWAYS: u32 = 13;
 
 /// All tables, those that others refer to first.
 pub(crate) static TABLES: &[Table] = &[
     LEVELS,
     ACCOUNTS,
     POOLS,
+    Table {
+        name: "addresses",
+        key: &[integer("id").added(GATEWAYS, None)],
+        columns: &[text("address").added(GATEWAYS, None), integer("prefix").added(GATEWAYS, None)],
+        children: &[],
+        guarded: Guarded::ByHead,
+    },
     VOLUMES,
     CALIBRATIONS,
     Table {
+        name: "gateways",
+        key: &[integer("id").added(GATEWAYS, None)],
+        columns: &[
+            text("name").added(GATEWAYS, None),
+            text("links").added(GATEWAYS, None),
+            text("helper").added(GATEWAYS, None),
+        ],
+        children: &[],
+        guarded: Guarded::ByHead,
+    },
+    Table {
         name: "condemned",
         key: &[integer("volume")],
-        columns: &[text("directory")],
+        columns: &[
+            text("directory"),
+            text("ceph_conf").or_null().added(GATEWAYS, None),
+            text("ceph_user").or_null().added(GATEWAYS, None),
+            integer("address").or_null().added(GATEWAYS, None),
+        ],
         children: &[],
         guarded: Guarded::ByOwner,
     },
@@ -179,6 +203,9 @@ const POOLS: Table = Table {
         text("directory").or_null(),
         integer("throughput").or_null(),
         integer("iops").or_null(),
+        text("ceph_conf").or_null().added(GATEWAYS, None),
+        text("ceph_user").or_null().added(GATEWAYS, None),
+        text("ceph_path").or_null().added(GATEWAYS, None),
     ],
     children: &[],
     guarded: Guarded::ByHead,
@@ -204,6 +231,7 @@ const VOLUMES: Table = Table {
         integer("smb_hidden"),
         integer("smb_abe"),
         integer("metadata_cache").or_null(),
+        integer("address").or_null().added(GATEWAYS, None),
     ],
     children: &[
         Child {

@@ -1,6 +1,7 @@
 //! Refusals and failures of the catalogue that several gateways share.
 
 use super::Fault;
+use crate::cephfs::Ceph;
 
 /// Why the shared catalogue refused or failed.
 #[derive(Debug, thiserror::Error)]
@@ -118,6 +119,82 @@ pub enum ClusterError {
     /// The catalogue was replaced.
     #[error("the catalogue of the cluster was replaced by an import: restart this gateway")]
     Replaced,
+    /// Something of a cluster was asked of a server that is alone.
+    #[error("this server is not a gateway of a cluster, so it cannot have {what}")]
+    NotGateway {
+        /// The CephFS that was asked for.
+        what: &'static str,
+    },
+    /// A pool of a gateway in a directory of its own.
+    #[error(
+        "pool {pool:?} must be on CephFS, which all gateways reach: give the configuration file of Ceph (--ceph) and a directory in CephFS (--path)"
+    )]
+    LocalPool {
+        /// The pool.
+        pool: String,
+    },
+    /// A pool on CephFS in the catalogue of a server that is alone.
+    #[error("pool {pool:?} is on CephFS, which only the gateways of a cluster serve")]
+    PoolOnCeph {
+        /// The pool.
+        pool: String,
+    },
+    /// A pool on another CephFS than that of the gateways.
+    #[error(
+        "this gateway serves CephFS by {} as the user {:?}, not by {} as {:?}: its sessions are opened when it starts, as gateway.toml says",
+        .ours.conf.display(), .ours.user, .asked.conf.display(), .asked.user
+    )]
+    OtherCeph {
+        /// That of this gateway.
+        ours: Ceph,
+        /// That of the pool.
+        asked: Ceph,
+    },
+    /// The name of a user of Ceph is not one.
+    #[error(
+        "{name:?} is not a valid user of Ceph: use 1 to 64 characters of A-Z a-z 0-9 . _ -, without the prefix \"client.\""
+    )]
+    BadCephUser {
+        /// The name, cut to a length fit to print.
+        name: String,
+    },
+    /// An address that cannot be used.
+    #[error("{address:?} is not a valid address: {reason}")]
+    BadAddress {
+        /// The address, cut to a length fit to print.
+        address: String,
+        /// The rule.
+        reason: String,
+    },
+    /// An address with volumes was to be removed.
+    #[error("address {address} still has {volumes} volume(s): delete them first")]
+    AddressInUse {
+        /// The address.
+        address: String,
+        /// The number of its volumes.
+        volumes: usize,
+    },
+    /// A volume was to get another address.
+    #[error(
+        "volume {volume:?} has an address, which it keeps: create a volume at the other address and copy the files, or move the address with all its volumes to another gateway"
+    )]
+    AddressKept {
+        /// The volume.
+        volume: String,
+    },
+    /// A volume in a cluster without addresses.
+    #[error(
+        "the cluster has no address at which clients could reach the volume: add one with `weir gateway address add`"
+    )]
+    NoAddress,
+    /// Two gateways at one address.
+    #[error("address {address} is that of gateway {gateway:?}")]
+    GatewayAddressTaken {
+        /// The address.
+        address: String,
+        /// The gateway that has it.
+        gateway: String,
+    },
 }
 
 impl ClusterError {
@@ -141,6 +218,16 @@ impl ClusterError {
             Self::Missing { .. } => "no_cluster",
             Self::Exists { .. } => "cluster_exists",
             Self::Replaced => "cluster_replaced",
+            Self::NotGateway { .. } => "not_a_gateway",
+            Self::LocalPool { .. } => "pool_not_on_ceph",
+            Self::PoolOnCeph { .. } => "pool_on_ceph",
+            Self::OtherCeph { .. } => "other_ceph",
+            Self::BadCephUser { .. } => "bad_ceph_user",
+            Self::BadAddress { .. } => "bad_address",
+            Self::AddressInUse { .. } => "address_in_use",
+            Self::AddressKept { .. } => "address_kept",
+            Self::NoAddress => "no_address",
+            Self::GatewayAddressTaken { .. } => "gateway_address_taken",
         }
     }
 
@@ -148,13 +235,24 @@ impl ClusterError {
     #[must_use]
     pub(super) const fn fault(&self) -> Fault {
         match self {
-            Self::BadName { .. } | Self::TooLarge { .. } => Fault::Invalid,
+            Self::BadName { .. }
+            | Self::TooLarge { .. }
+            | Self::LocalPool { .. }
+            | Self::OtherCeph { .. }
+            | Self::BadCephUser { .. }
+            | Self::BadAddress { .. } => Fault::Invalid,
             Self::Overtaken
             | Self::Busy { .. }
             | Self::Undone
             | Self::Repeated
             | Self::NotYet { .. }
-            | Self::Exists { .. } => Fault::Conflict,
+            | Self::Exists { .. }
+            | Self::NotGateway { .. }
+            | Self::PoolOnCeph { .. }
+            | Self::AddressInUse { .. }
+            | Self::AddressKept { .. }
+            | Self::NoAddress
+            | Self::GatewayAddressTaken { .. } => Fault::Conflict,
             Self::Unreachable { .. }
             | Self::InDoubt
             | Self::NotMember { .. }

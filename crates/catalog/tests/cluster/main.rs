@@ -11,6 +11,7 @@
 
 mod faults;
 mod following;
+mod gateways;
 mod large;
 mod memory;
 mod model;

@@ -260,5 +260,5 @@ fn large_changes_are_whole_whatever_the_store_does() {
 }
 
 fn pool_of_many(base: &std::path::Path) -> weir_catalog::NewPool {
-    weir_catalog::NewPool { directory: Some(base.join("many")), ..pool("many") }
+    weir_catalog::NewPool { directory: Some(base.join("many")), ceph: None, ..pool("many") }
 }

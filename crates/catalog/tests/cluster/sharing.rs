@@ -1,12 +1,13 @@
 //! Gateways with one catalogue: following, conflicts, lost answers, damaged rows, lives that end.
 
 use crate::faults::Fate;
-use crate::world::{Cluster, GIB, pool, volume};
+use crate::world::{Cluster, GIB, pool, same, volume};
 use std::net::IpAddr;
 use std::sync::Arc;
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, ClusterKey, ClusterPlace, Guard, IdempotencyKey, Known,
-    Minimums, Mode, MonitoredHost, NewUser, NewVolume, Role, Token, VolumeChange, create_cluster,
+    Minimums, Mode, MonitoredHost, NewUser, NewVolume, Role, Token, VolumeChange, cluster_exists,
+    create_cluster,
 };
 
 fn level(catalog: &Catalog, name: &str, mode: Mode) -> Result<(), CatalogError> {
@@ -15,12 +16,6 @@ fn level(catalog: &Catalog, name: &str, mode: Mode) -> Result<(), CatalogError> 
 
 fn request(key: u8) -> IdempotencyKey {
     IdempotencyKey { key: [key; 32], request: [1; 32], at: 1000 }
-}
-
-fn same(one: &Catalog, other: &Catalog) {
-    one.follow().unwrap();
-    other.follow().unwrap();
-    assert_eq!(one.snapshot(), other.snapshot());
 }
 
 #[test]
@@ -54,7 +49,7 @@ fn what_one_gateway_changes_the_others_follow() {
     // People can read the documents, and no document holds a password hash as it is.
     let rows = cluster.rows();
     let told = &rows["rows/volumes/2"];
-    assert!(told.contains(r#""name":"two""#) && told.contains(r#""v":12"#), "{told}");
+    assert!(told.contains(r#""name":"two""#) && told.contains(r#""v":13"#), "{told}");
     assert!(!cluster.dump().values().any(|value| value.contains("07070707")));
 }
 
@@ -62,6 +57,7 @@ fn what_one_gateway_changes_the_others_follow() {
 fn of_two_changes_at_once_one_is_made_on_top_of_the_other() {
     let cluster = Cluster::new();
     let (a, b) = (cluster.gateway("a"), cluster.gateway("b"));
+    let before = a.snapshot().generation;
     for number in 0..5 {
         level(&a, &format!("a{number}"), Mode::Commit).unwrap();
         level(&b, &format!("b{number}"), Mode::Commit).unwrap();
@@ -69,25 +65,26 @@ fn of_two_changes_at_once_one_is_made_on_top_of_the_other() {
     let refused = level(&a, "b4", Mode::Commit).unwrap_err();
     assert_eq!(refused.code(), "name_taken");
     same(&a, &b);
-    assert_eq!(a.snapshot().generation, 10);
+    assert_eq!(a.snapshot().generation, before + 10);
 }
 
 #[test]
 fn a_change_that_was_overtaken_is_made_again_on_top_of_the_other() {
     let cluster = Cluster::new();
     let (a, b) = (cluster.gateway("a"), Arc::new(cluster.gateway("b")));
+    let before = a.snapshot().generation;
     let overtake = |name: &'static str| {
         let b = Arc::clone(&b);
         cluster.store.between(0, move || level(&b, name, Mode::Commit).unwrap());
     };
     overtake("first");
     level(&a, "second", Mode::Commit).unwrap();
-    assert_eq!(a.snapshot().generation, 2);
+    assert_eq!(a.snapshot().generation, before + 2);
     overtake("taken");
     assert_eq!(level(&a, "taken", Mode::Commit).unwrap_err().code(), "name_taken");
     assert!(a.snapshot().level_named("first").is_some());
     same(&a, &b);
-    assert_eq!(b.snapshot().generation, 3);
+    assert_eq!(b.snapshot().generation, before + 3);
 }
 
 #[test]
@@ -160,12 +157,12 @@ fn damaged_and_foreign_rows_are_refused_by_name_and_nothing_is_lost() {
     };
     let cases = [
         (at.clone(), whole[1..].to_owned(), "cluster_row_damaged"),
-        (at.clone(), whole.replace("\"v\":12", "\"v\":99"), "newer_format"),
+        (at.clone(), whole.replace("\"v\":13", "\"v\":99"), "newer_format"),
         (at.clone(), whole.replace("\"pool\":1", "\"pool\":7"), "cluster_row_damaged"),
         (at.clone(), whole.replace("\"nfs\":1", "\"nfs\":0"), "cluster_row_damaged"),
         (at.clone(), large, "cluster_row_damaged"),
         (cluster.key("head"), head.replace("\"v\":1", "\"v\":2"), "newer_format"),
-        (cluster.key("head"), head.replace("\"format\":12", "\"format\":13"), "newer_format"),
+        (cluster.key("head"), head.replace("\"format\":13", "\"format\":14"), "newer_format"),
         (cluster.key("head"), head[1..].to_owned(), "cluster_row_damaged"),
         (cluster.key("rows/volumes/x"), whole.clone(), "cluster_row_damaged"),
         (cluster.key("rows/else/1"), "{}".to_owned(), "cluster_row_damaged"),
@@ -275,6 +272,33 @@ fn hosts_credits_requests_and_the_state_number_are_where_a_survivor_finds_them()
 }
 
 #[test]
+fn a_gateway_keeps_the_credits_of_its_own_volumes_alone() {
+    let cluster = Cluster::new();
+    let (a, b) = (cluster.gateway("a"), cluster.gateway("b"));
+    a.create_pool(&pool("p"), Mode::Commit).unwrap();
+    let ids = ["v", "w", "x"].map(|name| {
+        let made = a.create_volume(&volume(name, "p"), Mode::Commit).unwrap();
+        made.snapshot.volume_named(name).unwrap().id
+    });
+    let [v, w, x] = ids;
+    b.follow().unwrap();
+    a.keep_credits_of(&[v, w].into(), &[(v, 1), (w, 2), (x, 99)].into()).unwrap();
+    b.keep_credits_of(&[x].into(), &[(x, 3)].into()).unwrap();
+    a.follow().unwrap();
+    assert_eq!(a.credits().unwrap(), [(v, 1), (w, 2), (x, 3)].into());
+    // One has none any more, and one was deleted by another gateway meanwhile.
+    b.delete_volume("v", Mode::Commit).unwrap();
+    a.keep_credits_of(&[v, w].into(), &[(v, 1)].into()).unwrap();
+    b.follow().unwrap();
+    let only_x = [(x, 3)].into();
+    assert_eq!((a.credits().unwrap(), b.credits().unwrap()), (only_x, [(x, 3)].into()));
+    // A row that stays as it is makes no news.
+    let before = cluster.dump();
+    b.keep_credits_of(&[x].into(), &[(x, 3)].into()).unwrap();
+    assert_eq!(cluster.dump(), before);
+}
+
+#[test]
 fn more_hosts_than_a_transaction_has_room_for_are_kept() {
     let cluster = Cluster::new();
     let a = cluster.gateway("a");
@@ -294,6 +318,10 @@ fn more_hosts_than_a_transaction_has_room_for_are_kept() {
 fn names_keys_and_what_is_not_there_are_refused() {
     let cluster = Cluster::new();
     assert_eq!(create_cluster(&cluster.place("b")).unwrap_err().code(), "cluster_exists");
+    let here = cluster.place("a");
+    let exists = |name: &str| cluster_exists(&*here.store, name);
+    assert!(exists(&here.cluster).unwrap() && !exists("none").unwrap());
+    assert_eq!(exists("a/b").unwrap_err().code(), "bad_name");
     let elsewhere = ClusterPlace { cluster: "none".to_owned(), ..cluster.place("a") };
     let open = |place| {
         Catalog::open_in_cluster(&cluster.base.path().join("x"), Minimums::default(), place)
@@ -305,7 +333,7 @@ fn names_keys_and_what_is_not_there_are_refused() {
     let key = ClusterKey::new([2; 32]);
     let refused = open(ClusterPlace { key, ..cluster.place("a") }).map(drop).unwrap_err();
     assert_eq!(refused.code(), "wrong_cluster_key");
-    assert_eq!(cluster.gateway("x").cluster_formats(), Some((12, 12)));
+    assert_eq!(cluster.gateway("x").cluster_formats(), Some((13, 13)));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use weir_catalog::{
 fn alone(directory: &Path) {
     let catalog = Catalog::open(directory).unwrap();
     let mut pool = pool("p");
-    pool.directory = None;
+    (pool.directory, pool.ceph) = (None, None);
     catalog.create_pool(&pool, Mode::Commit).unwrap();
     catalog.create_volume(&volume("gone", "p"), Mode::Commit).unwrap();
     catalog.delete_volume("gone", Mode::Commit).unwrap();
@@ -29,7 +29,10 @@ fn alone(directory: &Path) {
 
 fn content(snapshot: &Snapshot) -> (Vec<Volume>, Vec<String>, [u32; 3], String) {
     (
-        snapshot.volumes().map(|volume| Volume::clone(volume)).collect(),
+        snapshot
+            .volumes()
+            .map(|volume| Volume { address: None, ..Volume::clone(volume) })
+            .collect(),
         snapshot.pools().map(|pool| format!("{pool:?}")).collect(),
         snapshot.domain(),
         format!("{:?} {:?}", snapshot.users(), snapshot.groups()),

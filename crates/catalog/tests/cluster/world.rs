@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weir_catalog::{
-    Catalog, CatalogError, ClusterKey, ClusterPlace, Minimums, NewPool, NewVolume, Qos,
+    Catalog, CatalogError, Ceph, ClusterKey, ClusterPlace, Minimums, Mode, NewPool, NewVolume, Qos,
     create_cluster,
 };
 
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// A cluster without gateways.
+/// A cluster with one address and without gateways.
 pub(crate) struct Cluster {
     pub(crate) store: Arc<Store>,
     pub(crate) base: tempfile::TempDir,
@@ -28,6 +28,9 @@ impl Cluster {
         let base = tempfile::tempdir().unwrap();
         let cluster = Self { store, base, name, key: ClusterKey::new([1; 32]) };
         create_cluster(&cluster.place("first")).unwrap();
+        let first = cluster.gateway("first");
+        first.add_address("10.0.0.1/24".parse().unwrap(), Mode::Commit).unwrap();
+        drop(first);
         cluster
     }
 
@@ -69,13 +72,26 @@ impl Cluster {
     }
 }
 
+/// The CephFS of all clusters here.
+pub(crate) fn ceph() -> Ceph {
+    Ceph { conf: "/etc/ceph/ceph.conf".into(), user: "weir".to_owned() }
+}
+
+/// Both follow, and have the same snapshot.
+pub(crate) fn same(one: &Catalog, other: &Catalog) {
+    one.follow().unwrap();
+    other.follow().unwrap();
+    assert_eq!(one.snapshot(), other.snapshot());
+}
+
 pub(crate) fn pool(name: &str) -> NewPool {
     NewPool {
         name: name.to_owned(),
         level: "standard".to_owned(),
         size_bytes: 1024 * GIB,
         qos: Qos::Auto,
-        directory: Some(format!("/cephfs/{name}").into()),
+        directory: Some(format!("/weir/{name}").into()),
+        ceph: Some(ceph()),
         ..NewPool::default()
     }
 }

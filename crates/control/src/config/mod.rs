@@ -4,6 +4,7 @@
 //! An unknown key is refused, with its line number and the nearest known key.
 
 mod file;
+mod gateway;
 mod keys;
 
 use crate::limits::{CONNECTIONS_MAX, CONNECTIONS_ORIGIN_MAX};
@@ -13,6 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_catalog::{Admission, BytesPerSecond, Floors, Iops, Minimums};
 
+pub use gateway::{
+    AddressesConfig, CephConfig, EtcdConfig, GatewayConfig, GatewayConfigError, HelperConfig,
+};
 pub use keys::{KEYS, Key};
 
 /// Largest configuration file that is read, in bytes.

@@ -204,6 +204,14 @@ impl ControlState {
             }
             Ok(Reply { changed, replayed: false })
         };
+        let control = Arc::clone(&self.0);
+        let work = move || {
+            let mut reply = work()?;
+            if !reply.changed.dry_run && !reply.replayed {
+                reply.changed.warnings.extend(control.wait_for_followers());
+            }
+            Ok(reply)
+        };
         match tokio::task::spawn_blocking(work).await {
             Ok(response) => response,
             Err(_) => Err(Failure::internal("failed", "the change failed with an internal error")),
@@ -279,7 +287,8 @@ fn limits(before: &Snapshot, outcome: &Outcome, target: &Target) -> Vec<LimitCha
         | Target::Volume(_)
         | Target::Calibration(_)
         | Target::User(_)
-        | Target::Group(_) => outcome.changes.iter().map(|change| change.volume).collect(),
+        | Target::Group(_)
+        | Target::Address(_) => outcome.changes.iter().map(|change| change.volume).collect(),
         Target::Pool(name) => before.pool_named(name).into_iter().flat_map(volumes).collect(),
         Target::Level(name) => {
             let level = before.level_named(name).into_iter();

@@ -1,9 +1,11 @@
 //! Conversions between the types of the catalogue and those of the API. No decisions.
 
 mod clients;
+mod gateways;
 mod identity;
 
 pub(super) use clients::{file_lock, smb_open, smb_session};
+pub(super) use gateways::{address, gateway, gateway_name, volume_home};
 pub(super) use identity::{clients_asked, group, share_rule_asked, sharing_asked, user};
 
 use super::failure::Failure;
@@ -54,6 +56,10 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
         given_iops: gives().filter_map(|limits| limits.iops).map(|iops| iops.0).sum(),
         volumes: volumes().count(),
         directory: pool.directory.display().to_string(),
+        ceph: pool.ceph.as_ref().map(|ceph| weir_api::CephFs {
+            conf: ceph.conf.display().to_string(),
+            user: ceph.user.clone(),
+        }),
         etag: String::new(),
     };
     shown.etag = etag(&shown);
@@ -70,6 +76,10 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         name: volume.name.clone(),
         pool: snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default(),
         export_path: format!("/{}", volume.name),
+        address: volume
+            .address
+            .and_then(|group| snapshot.address(group))
+            .map(|address| address.at.ip.to_string()),
         quota_bytes: volume.quota_bytes,
         terms: terms(volume),
         limit_bytes_per_second: volume.limits.rate.0,

@@ -64,15 +64,14 @@ pub(super) async fn openapi() -> Response {
 impl Control {
     fn health(&self) -> Health {
         let snapshot = self.catalog.snapshot();
-        let unserved: Vec<_> = snapshot
-            .volumes()
-            .filter(|volume| self.plane.volume_live(volume.id).is_none())
-            .map(|volume| UnservedVolume { name: volume.name.clone() })
-            .collect();
-        Health {
-            ready: unserved.is_empty(),
-            volumes_served: snapshot.volumes().count() - unserved.len(),
-            unserved,
+        let (mut volumes_served, mut unserved) = (0, Vec::new());
+        for volume in snapshot.volumes() {
+            if self.plane.volume_live(volume.id).is_some() {
+                volumes_served += 1;
+            } else if self.plane.is_home_of(volume) {
+                unserved.push(UnservedVolume { name: volume.name.clone() });
+            }
         }
+        Health { ready: unserved.is_empty(), volumes_served, unserved }
     }
 }

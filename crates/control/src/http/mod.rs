@@ -15,6 +15,8 @@ mod connections;
 mod convert;
 mod exports;
 mod failure;
+mod following;
+mod gateways;
 mod groups;
 mod info;
 mod levels;
@@ -39,6 +41,7 @@ mod watching;
 #[cfg(test)]
 mod tests;
 
+use crate::cluster::Cluster;
 use crate::config::{NamespaceDurability, ServerConfig};
 use crate::plane::Plane;
 use crate::sync::{Arc, Mutex, OnceLock, watch};
@@ -72,13 +75,15 @@ struct Control {
     watch: Arc<Watch>,
     /// The signer of reports, unless its key cannot be read.
     signer: Option<Signer>,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     audit: Audit,
     operations: Mutex<Operations>,
     /// The durability of answered changes of names, for measurements.
     durability: NamespaceDurability,
     /// The TLS state, if some listener speaks TLS.
     tls: OnceLock<Tls>,
+    /// The cluster, if the server is a gateway of one.
+    cluster: OnceLock<Arc<dyn Cluster>>,
 }
 
 /// The addresses on which clients are served, with the ports that the kernel chose.
@@ -102,7 +107,7 @@ impl ControlState {
         listens: Listens,
         config: &ServerConfig,
     ) -> io::Result<Self> {
-        let tokens = catalog.tokens().map_err(io::Error::other)?;
+        let tokens = Arc::new(catalog.tokens().map_err(io::Error::other)?);
         let audit = Audit::open(Arc::clone(&catalog))?;
         let watch =
             Arc::new(Watch::new(Recorder::open(catalog.directory()), config.metadata_cache));
@@ -125,7 +130,16 @@ impl ControlState {
             operations,
             durability: config.namespace_durability,
             tls,
+            cluster: OnceLock::new(),
         })))
+    }
+
+    /// The control plane of a gateway of `cluster`, whose catalogue is that of the cluster.
+    #[must_use]
+    pub fn of_gateway(self, cluster: Arc<dyn Cluster>) -> Self {
+        // Only the first call has an effect, and a server belongs to one cluster.
+        self.0.cluster.get_or_init(|| cluster);
+        self
     }
 }
 
@@ -183,9 +197,9 @@ pub async fn serve(
     }
     let trash = Arc::clone(&state.0.trash);
     let (board, plane) = (Arc::clone(&state.0.watch), Arc::clone(&state.0.plane));
-    let watching = tokio::spawn(crate::watch::run(board, plane, stopping.clone()));
+    let watching = tokio::spawn(crate::watch::run(board, Arc::clone(&plane), stopping.clone()));
     serving.spawn(listen::serve_socket(local, router, stopping.clone(), grace));
-    trash.remove_condemned(catalog)?;
+    trash.remove_condemned(catalog, plane)?;
     let recording = tokio::spawn(audit::record_logins(state.clone(), stopping.clone()));
     let mut hangups = signal(SignalKind::hangup())?;
     let mut until = std::pin::pin!(until);

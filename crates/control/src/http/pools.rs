@@ -5,13 +5,16 @@ use super::failure::Failure;
 use super::page::{PageQuery, page};
 use super::preconditions::Target;
 use super::{Control, ControlState, convert};
+use crate::plane::Plane;
+use crate::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use weir_api::{Page, Pool};
 use weir_catalog::{
-    Asked, BytesPerSecond, Catalog, CatalogError, Iops, NewPool, Outcome, PoolChange, Snapshot,
-    Thing,
+    Asked, BytesPerSecond, Catalog, CatalogError, Ceph, Iops, NewPool, Outcome, PoolChange,
+    Snapshot, Thing,
 };
 
 pub(super) async fn list(
@@ -47,6 +50,7 @@ pub(super) async fn create(
         throughput: new.throughput_bytes_per_second.map(BytesPerSecond),
         iops: new.iops.map(Iops),
         directory: new.directory.map(Into::into),
+        ceph: new.ceph.map(|ceph| Ceph { conf: ceph.conf.into(), user: ceph.user }),
     };
     state
         .change(
@@ -90,10 +94,31 @@ pub(super) async fn delete(
 ) -> ChangeResult<Pool> {
     let which = name.clone();
     let target = Target::Pool(name.clone());
-    let apply = move |catalog: &Catalog, asked: Asked| catalog.delete_pool(&which, asked.mode);
+    let plane = Arc::clone(&state.0.plane);
+    let apply = move |catalog: &Catalog, asked: Asked| {
+        if let Some(pool) = catalog.snapshot().pool_named(&which) {
+            check_emptied(&*plane, pool)?;
+        }
+        Ok::<_, Failure>(catalog.delete_pool(&which, asked.mode)?)
+    };
     // After a preview the catalogue still has it.
     let view = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
     state.change(options, target, apply, view).await
+}
+
+/// Checks that no tree of a volume would be forgotten with its pool.
+fn check_emptied(plane: &dyn Plane, pool: &weir_catalog::Pool) -> Result<(), Failure> {
+    match plane.holds_volumes(pool) {
+        Ok(false) => Ok(()),
+        Ok(true) => {
+            let message = format!(
+                "pool {:?} still has files of volumes that were moved or deleted: try again when their gateways have moved or removed them",
+                pool.name
+            );
+            Err(Failure::new(StatusCode::CONFLICT, "pool_not_empty", message))
+        }
+        Err(error) => Err(Failure::internal("io", error.to_string())),
+    }
 }
 
 fn find(snapshot: &Snapshot, name: &str) -> Option<Pool> {

@@ -110,6 +110,8 @@ pub(super) enum Target {
     User(String),
     /// A group, or its members.
     Group(String),
+    /// An address of the cluster.
+    Address(String),
 }
 
 impl Target {
@@ -127,6 +129,10 @@ impl Target {
             }
             Self::User(name) => control.user(snapshot, name).map(|user| user.etag),
             Self::Group(name) => groups::find(snapshot, name).map(|group| group.etag),
+            Self::Address(ip) => {
+                let address = control.address(snapshot, ip).ok().flatten()?;
+                Some(address.etag)
+            }
         }
     }
 
@@ -168,6 +174,7 @@ impl Target {
             Self::Calibration(name) => ("calibration", name),
             Self::User(name) => ("user", name),
             Self::Group(name) => ("group", name),
+            Self::Address(ip) => ("address", ip),
         };
         Err(refused(format!(
             "{thing} {name:?} was modified, so nothing was changed: read it again (its etag is now {etag})"

@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::{
-    ControlState, access, audit, backup, body, calibrations, clients, exports, groups, info,
-    levels, operations, pools, shares, sizing, tokens, users, volumes, watching,
+    ControlState, access, audit, backup, body, calibrations, clients, exports, gateways, groups,
+    info, levels, operations, pools, shares, sizing, tokens, users, volumes, watching,
 };
 use axum::Router;
 use axum::body::HttpBody;
@@ -30,7 +30,27 @@ macro_rules! answered {
     };
 }
 
-fn answered() -> impl IntoIterator<Item = Answered> {
+fn answered() -> impl Iterator<Item = Answered> {
+    of_every_server().into_iter().chain(of_gateways())
+}
+
+/// The routes that only gateways of a cluster answer without an error.
+fn of_gateways() -> impl IntoIterator<Item = Answered> {
+    answered! {
+        get VOLUME_HOME gateways::home;
+        put VOLUME_HOME gateways::move_home;
+        get GATEWAYS gateways::list;
+        delete GATEWAY gateways::remove;
+        put GATEWAY_DRAIN gateways::drain;
+        delete GATEWAY_DRAIN gateways::undrain;
+        put GATEWAY_GONE gateways::declare_gone;
+        get ADDRESSES gateways::addresses;
+        post ADDRESSES gateways::add_address;
+        delete ADDRESS gateways::remove_address;
+    }
+}
+
+fn of_every_server() -> impl IntoIterator<Item = Answered> {
     answered! {
         get LIVENESS info::liveness;
         get READINESS info::readiness;
@@ -106,7 +126,6 @@ pub(super) fn router(state: ControlState) -> Router {
     let add =
         |router: Router<ControlState>, (_, path, handler): Answered| router.route(path, handler);
     answered()
-        .into_iter()
         .fold(Router::new(), add)
         .fallback(unknown_route)
         .method_not_allowed_fallback(unknown_method)
@@ -169,7 +188,7 @@ mod tests {
         let table: BTreeSet<_> =
             routes::ROUTES.iter().map(|route| named(route.method, route.path)).collect();
         let answered: BTreeSet<_> =
-            answered().into_iter().map(|(method, path, _)| named(method, path)).collect();
+            answered().map(|(method, path, _)| named(method, path)).collect();
         assert_eq!(answered, table);
         assert_eq!(table.len(), routes::ROUTES.len());
     }

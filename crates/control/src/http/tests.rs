@@ -2,6 +2,7 @@ mod access;
 mod capacity;
 mod clients;
 pub(super) mod document;
+mod gateways;
 mod identity;
 mod preconditions;
 mod sizing;
@@ -184,6 +185,17 @@ impl Running {
             ..ServerConfig::default()
         };
         let catalog = Catalog::open_with(&config.data, config.minimums()).unwrap();
+        Self::start_with(directory, config, (api, address), catalog, None).await
+    }
+
+    /// A server with this catalogue, which is that of the cluster if it is a gateway of one.
+    async fn start_with(
+        directory: tempfile::TempDir,
+        config: ServerConfig,
+        (api, address): (Vec<TcpListener>, SocketAddr),
+        catalog: Catalog,
+        cluster: Option<Arc<dyn Cluster>>,
+    ) -> Self {
         let catalog = Arc::new(catalog.admitting(config.admission));
         let plane = Arc::new(FakePlane::default());
         plane.apply(catalog.snapshot()).unwrap();
@@ -191,6 +203,10 @@ impl Running {
         let listens = Listens { nfs, smb: vec!["127.0.0.1:445".parse().unwrap()] };
         let served = Arc::clone(&plane) as Arc<dyn Plane>;
         let state = ControlState::open(catalog, served, listens, &config).unwrap();
+        let state = match cluster {
+            Some(cluster) => state.of_gateway(cluster),
+            None => state,
+        };
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
         let server = tokio::spawn(async move { serve(&config, api, state, until).await });

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::page::{PageQuery, page};
-use super::{ControlState, blocking, convert, time_of_day};
+use super::{Control, ControlState, blocking, convert, time_of_day};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -37,6 +37,12 @@ pub(super) async fn revoke(
     State(state): State<ControlState>,
     Path(name): Path<String>,
 ) -> Result<Json<Token>, Failure> {
-    let gone = blocking(&state, move |control| Ok(control.tokens.revoke(&name)?)).await?;
+    let revoke = move |control: &Control| {
+        let gone = control.tokens.revoke(&name)?;
+        // The log has the names of gateways that still know the token.
+        control.wait_for_followers();
+        Ok(gone)
+    };
+    let gone = blocking(&state, revoke).await?;
     Ok(Json(convert::token(&gone)))
 }

@@ -69,7 +69,7 @@ impl Control {
         let Some(top) = top else { return Ok(change(asked)?) };
         let plan = change(Asked { mode: Mode::Preview, ..asked })?;
         let (id, top) = (volume(&plan.snapshot, name)?, self::asked(&plan.snapshot, top)?);
-        let before = self.plane.top(id).ok_or_else(|| not_served(name))?;
+        let before = self.plane.top(id).ok_or_else(|| self.not_served(name))?;
         if !asked.mode.commits() {
             return Ok(plan);
         }
@@ -94,11 +94,26 @@ impl Control {
         self.change_top(name, volume(snapshot, name)?, asked(snapshot, top)?)
     }
 
+    /// The refusal of a request that only the server of the volume `name` can carry out.
+    pub(super) fn not_served(&self, name: &str) -> Failure {
+        let snapshot = self.catalog.snapshot();
+        let is_elsewhere =
+            snapshot.volume_named(name).is_some_and(|volume| !self.plane.is_home_of(volume));
+        let message = if is_elsewhere {
+            format!(
+                "volume {name:?} has another gateway as its home: repeat the request there (`weir volume home {name}` shows it)"
+            )
+        } else {
+            format!("volume {name:?} is not served; the server's log contains the reason")
+        };
+        Failure::new(StatusCode::CONFLICT, "volume_not_served", message)
+    }
+
     /// Changes a top directory, for the next request and on stable storage. For threads that may
     /// block.
     fn change_top(&self, name: &str, id: VolumeId, top: TopChange) -> Result<(), Failure> {
         let changed = Handle::current().block_on(self.plane.change_top(id, top));
-        match changed.ok_or_else(|| not_served(name))? {
+        match changed.ok_or_else(|| self.not_served(name))? {
             Ok(()) => Ok(()),
             Err(error @ (FsError::NotPermitted | FsError::AccessDenied)) => {
                 let message = format!(
@@ -132,10 +147,4 @@ impl Control {
 fn volume(snapshot: &Snapshot, name: &str) -> Result<VolumeId, Failure> {
     let no_such = || CatalogError::NoSuch { thing: Thing::Volume, name: name.to_owned() };
     Ok(snapshot.volume_named(name).ok_or_else(no_such)?.id)
-}
-
-/// The refusal of what only a served volume has.
-pub(super) fn not_served(name: &str) -> Failure {
-    let message = format!("volume {name:?} is not served; the server's log contains the reason");
-    Failure::new(StatusCode::CONFLICT, "volume_not_served", message)
 }

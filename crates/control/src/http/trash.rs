@@ -4,6 +4,7 @@
 //! Clients shape these trees, so nothing here recurses or builds long paths: directories found
 //! inside are moved up to the top one by one, and no tree is ever more than two levels deep.
 
+use crate::plane::Plane;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use std::ffi::OsString;
 use std::fs::{self, DirEntry, Permissions};
@@ -22,17 +23,27 @@ pub(super) struct Trash {
 }
 
 impl Trash {
-    /// Begins to remove all condemned trees, on a thread of its own.
+    /// Begins to remove all condemned trees, on a thread of its own: those on this machine, and
+    /// through `plane` the others. Gateways that remove one tree at once don't disturb each other.
     ///
     /// # Errors
     /// If no thread can be started; the trees then stay condemned.
-    pub(super) fn remove_condemned(self: &Arc<Self>, catalog: Arc<Catalog>) -> io::Result<()> {
+    pub(super) fn remove_condemned(
+        self: &Arc<Self>,
+        catalog: Arc<Catalog>,
+        plane: Arc<dyn Plane>,
+    ) -> io::Result<()> {
         let trash = Arc::clone(self);
         let work = move || {
             let _turn = lock(&trash.turn);
             match catalog.condemned() {
                 Ok(condemned) => {
-                    condemned.iter().for_each(|one| remove_one(&catalog, one, &trash.leaving));
+                    for one in &condemned {
+                        match one.ceph {
+                            None => remove_one(&catalog, one, &trash.leaving),
+                            Some(_) => remove_elsewhere(&catalog, &*plane, one, &trash.leaving),
+                        }
+                    }
                 }
                 Err(error) => {
                     tracing::error!(%error, "cannot determine which deleted volumes' files to remove");
@@ -69,15 +80,36 @@ fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
     match remove_tree(directory, leaving) {
         Ok(Removal::CutShort) => {}
         Ok(Removal::Done) => {
-            if let Err(error) = catalog.forget_condemned(condemned.volume) {
-                tracing::error!(%error, "cannot delete the record of a removed directory tree; this is harmless");
-            }
+            forget(catalog, condemned);
             // The directory's pool may have been deleted meanwhile.
             catalog.release_emptied(directory);
         }
         Err(error) => {
             tracing::warn!(%error, path = %directory.display(), "cannot remove a deleted volume's files; will retry");
         }
+    }
+}
+
+/// Removes a tree that is not on this machine.
+fn remove_elsewhere(
+    catalog: &Catalog,
+    plane: &dyn Plane,
+    condemned: &Condemned,
+    leaving: &AtomicBool,
+) {
+    match plane.remove_tree(condemned, &|| leaving.load(Ordering::Relaxed)) {
+        Ok(true) => forget(catalog, condemned),
+        Ok(false) => {}
+        Err(error) => {
+            let path = condemned.directory.display();
+            tracing::warn!(%error, %path, "cannot remove a deleted volume's files; will retry");
+        }
+    }
+}
+
+fn forget(catalog: &Catalog, condemned: &Condemned) {
+    if let Err(error) = catalog.forget_condemned(condemned.volume) {
+        tracing::error!(%error, "cannot delete the record of a removed directory tree; this is harmless");
     }
 }
 

@@ -4,7 +4,7 @@ use super::change::{Attempt, ChangeResult, Options, WithEtag};
 use super::failure::Failure;
 use super::page::{PageQuery, page};
 use super::preconditions::Target;
-use super::{Control, ControlState, convert, operations, top};
+use super::{Control, ControlState, convert, gateways, operations, top};
 use crate::sync::{Arc, lock};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -46,6 +46,7 @@ pub(super) async fn create(
         quota_bytes: new.quota_bytes,
         terms: Terms::default().with(&convert::terms_asked(&new.terms)),
         sharing: convert::sharing_asked(&new.sharing)?,
+        address: gateways::address_asked(new.address.as_deref())?,
     };
     let top_asked = top.clone();
     let apply = move |catalog: &Catalog, asked| {
@@ -76,6 +77,7 @@ pub(super) async fn change(
         quota_bytes: change.quota_bytes,
         terms: convert::terms_asked(&change.terms),
         sharing: convert::sharing_asked(&change.sharing)?,
+        address: gateways::address_asked(change.address.as_deref())?,
     };
     let target = Target::Volume(name.clone());
     let (which, top_asked, control) = (name.clone(), top.clone(), Arc::clone(&state.0));
@@ -133,7 +135,7 @@ pub(super) async fn rescan(
                 );
                 return Err(Failure::new(StatusCode::CONFLICT, "counting", message));
             }
-            None => return Err(top::not_served(&name)),
+            None => return Err(control.not_served(&name)),
         }
         Ok(lock(&control.operations).begin(volume.id, &volume.name, completed))
     };
@@ -161,8 +163,10 @@ impl Control {
         top: Option<&TopChange>,
         attempt: Attempt,
     ) -> Result<(), Failure> {
-        let served =
-            |volume: &Arc<weir_catalog::Volume>| self.plane.volume_live(volume.id).is_some();
+        // Of a volume whose home is another gateway, that one is the judge.
+        let served = |volume: &Arc<weir_catalog::Volume>| {
+            self.plane.volume_live(volume.id).is_some() || !self.plane.is_home_of(volume)
+        };
         let completed = match top {
             _ if attempt == Attempt::First && !snapshot.volume_named(name).is_some_and(served) => {
                 let message = format!(
@@ -181,8 +185,10 @@ impl Control {
         completed
     }
 
-    fn remove_condemned(&self) {
-        if let Err(error) = self.trash.remove_condemned(Arc::clone(&self.catalog)) {
+    pub(super) fn remove_condemned(&self) {
+        if let Err(error) =
+            self.trash.remove_condemned(Arc::clone(&self.catalog), Arc::clone(&self.plane))
+        {
             tracing::warn!(%error, "files of deleted volumes are not removed before the next start");
         }
     }
