@@ -110,14 +110,16 @@ impl CephMonitors {
     /// Has the cluster refuse every request from `addresses` for `time`: as
     /// [`CephSession::addresses`](crate::CephSession::addresses) tells them, of as many sessions as
     /// there are. Answers when the monitors have it on record and gave this client the map that
-    /// says so. Blocks.
+    /// says so, with an epoch of the map of OSDs that is at least that of the record. Blocks.
     ///
     /// OSDs that do not have the map yet get it with the first request of a client that has it, and
-    /// carry nothing out before. Repeating it changes the time.
+    /// carry nothing out before; so others call
+    /// [`Ceph::wait_for_epoch`](crate::Ceph::wait_for_epoch) with this epoch before they use what
+    /// the sessions had. Repeating it changes the time.
     ///
     /// # Errors
     /// `InvalidInput` for what is no address; the monitors' error.
-    pub fn blocklist(&self, addresses: &[String], time: Duration) -> std::io::Result<()> {
+    pub fn blocklist(&self, addresses: &[String], time: Duration) -> std::io::Result<u64> {
         let lists = addresses.iter().map(|list| addresses_of(list));
         for address in lists.collect::<Result<Vec<_>, _>>()?.concat() {
             self.command(&format!(
@@ -128,11 +130,19 @@ impl CephMonitors {
         let functions = Rados::get().map_err(std::io::Error::other)?;
         // SAFETY: the handle is valid and connected.
         let waited = unsafe { (functions.rados_wait_for_latest_osdmap)(self.raw.as_ptr()) };
-        Ok(value(waited).map(drop)?)
+        value(waited)?;
+        self.epoch()
     }
 
-    /// Sends one command to the monitors.
-    fn command(&self, text: &str) -> std::io::Result<()> {
+    /// The epoch of the map of OSDs, as the monitors have it on record.
+    fn epoch(&self) -> std::io::Result<u64> {
+        // The shortest answer with an epoch in it.
+        let answer = self.command(r#"{"prefix":"osd getmaxosd","format":"json"}"#)?;
+        epoch_in(&answer).ok_or_else(|| std::io::Error::other("the map of OSDs has no epoch"))
+    }
+
+    /// Sends one command to the monitors. Gives their answer.
+    fn command(&self, text: &str) -> std::io::Result<Vec<u8>> {
         let functions = Rados::get().map_err(std::io::Error::other)?;
         let text = CString::new(text).map_err(std::io::Error::other)?;
         let mut commands = [text.as_ptr()];
@@ -163,11 +173,18 @@ impl CephMonitors {
             };
             tracing::warn!(%errno, said, "the monitors of Ceph refused a command");
         }
+        let answer = if out.is_null() {
+            Vec::new()
+        } else {
+            // SAFETY: there are so many bytes, which belong to us.
+            unsafe { std::slice::from_raw_parts(out.cast::<u8>(), out_bytes) }.to_vec()
+        };
         for buffer in [out, words].into_iter().filter(|buffer| !buffer.is_null()) {
             // SAFETY: the library has allocated it and nothing refers to it any more.
             unsafe { (functions.rados_buffer_free)(buffer) };
         }
-        Ok(value(done).map(drop)?)
+        value(done)?;
+        Ok(answer)
     }
 }
 
@@ -182,7 +199,7 @@ impl Drop for CephMonitors {
 
 /// The single addresses in a list of libcephfs, such as `[v2:10.0.0.1:0/7,v1:10.0.0.1:0/7]`,
 /// without their types: the monitors blocklist an address of any.
-fn addresses_of(list: &str) -> std::io::Result<Vec<String>> {
+pub(crate) fn addresses_of(list: &str) -> std::io::Result<Vec<String>> {
     let bad = || std::io::Error::new(std::io::ErrorKind::InvalidInput, format!("address {list:?}"));
     let inner = list.trim();
     // An IPv6 address has brackets of its own, and no comma.
@@ -206,6 +223,15 @@ fn addresses_of(list: &str) -> std::io::Result<Vec<String>> {
     Ok(found)
 }
 
+/// The number `epoch` in an answer in JSON.
+fn epoch_in(answer: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(answer).ok()?;
+    let (_, rest) = text.split_once(r#""epoch":"#)?;
+    let digits = rest.trim_start();
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits.get(..end)?.parse().ok()
+}
+
 /// A returned number as a result: librados gives an error as its negative number.
 fn value(returned: c_int) -> Result<c_int, Errno> {
     crate::mount::value(returned)
@@ -214,6 +240,16 @@ fn value(returned: c_int) -> Result<c_int, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_epoch_of_an_answer_is_a_whole_number() {
+        assert_eq!(epoch_in(br#"{"epoch":12,"max_osd":3}"#), Some(12));
+        assert_eq!(epoch_in(br#"{"max_osd": 3, "epoch": 7}"#), Some(7));
+        for bad in [r#"{"max_osd":3}"#, r#"{"epoch":"x"}"#, "", r#"{"epoch":99999999999999999999}"#]
+        {
+            assert_eq!(epoch_in(bad.as_bytes()), None, "{bad}");
+        }
+    }
 
     #[test]
     fn a_list_of_addresses_is_taken_apart_and_nothing_else_passes() {

@@ -6,8 +6,9 @@
 
 use crate::LibraryError;
 use crate::ffi::CephFs;
+use crate::monitors::addresses_of;
 use crate::mount::Mount;
-use crate::sync::{Arc, AtomicUsize, Mutex, Relaxed, sleep};
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Relaxed, sleep};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
@@ -78,6 +79,16 @@ pub struct CephSession {
     pub addresses: String,
 }
 
+impl CephSession {
+    /// The single addresses, each of the form `IP:PORT/NONCE`.
+    ///
+    /// # Errors
+    /// `InvalidInput` if they are none.
+    pub fn single_addresses(&self) -> std::io::Result<Vec<String>> {
+        addresses_of(&self.addresses)
+    }
+}
+
 /// The sessions of this process with one CephFS.
 ///
 /// Connect before the process gives up its right to open files: the library, the configuration and
@@ -86,6 +97,8 @@ pub struct CephSession {
 pub struct Ceph {
     slots: Vec<Slot>,
     dealing: Mutex<()>,
+    /// The highest epoch that was waited for.
+    epoch: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -131,7 +144,7 @@ impl Ceph {
             Ok(Slot { mount, volumes: Arc::new(AtomicUsize::new(0)) })
         });
         let slots = mounts.collect::<Result<_, CephError>>()?;
-        Ok(Self { slots, dealing: Mutex::new(()) })
+        Ok(Self { slots, dealing: Mutex::new(()), epoch: AtomicU64::new(0) })
     }
 
     /// The mount with the fewest volumes, for one more.
@@ -154,6 +167,22 @@ impl Ceph {
             Ok(CephSession { client: slot.mount.client_id(), addresses })
         };
         self.slots.iter().map(session).collect()
+    }
+
+    /// Waits until every session knows the map of OSDs of this epoch, which the monitors have
+    /// already, or a later one. From then on no OSD carries out a request of these sessions before
+    /// it has that map itself, and refuses those whom the map blocklists. Blocks until the monitors
+    /// answer.
+    ///
+    /// # Errors
+    /// The library's; `NotConnected` and others for a session that has ended.
+    pub fn wait_for_epoch(&self, epoch: u64) -> std::io::Result<()> {
+        if self.epoch.load(Relaxed) >= epoch {
+            return Ok(());
+        }
+        self.slots.iter().try_for_each(|slot| slot.mount.fetch_map())?;
+        self.epoch.fetch_max(epoch, Relaxed);
+        Ok(())
     }
 
     /// Has the cluster ended a session? Everything on it fails from then on, data that was not

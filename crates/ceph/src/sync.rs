@@ -3,7 +3,7 @@
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub(crate) use std::sync::{Arc, OnceLock};
 
 /// A mutual exclusion lock that ignores poisoning.

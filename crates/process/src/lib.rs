@@ -11,6 +11,6 @@ mod limits;
 mod notify;
 mod sync;
 
-pub use confine::{ConfineError, confine};
+pub use confine::{ConfineError, confine, confine_around};
 pub use groups::{GroupDirectory, LookUp};
 pub use notify::ServiceManager;

@@ -1,16 +1,14 @@
-//! The resources that must be opened before privileges are given up: the data directory, and every
-//! address.
+//! The resources that must be opened before privileges are given up, besides the data directory:
+//! every address, and descriptors for all of it.
 
 use crate::acceptor::Listener;
 use crate::error::ServeError;
 use crate::limits::LISTEN_BACKLOG;
 use crate::session::Protocol;
 use crate::session::rpc::udp::Sockets;
-use crate::sync::Arc;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpListener};
-use weir_catalog::Catalog;
 use weir_control::config::{RpcbindMode, ServerConfig};
 use weir_rpcbind::{Portmap, Services, portmapper_addresses};
 
@@ -19,9 +17,8 @@ const DESCRIPTORS_OTHER: usize = 1024;
 /// Descriptors that an operation on a thread of the store holds until it is done, at most.
 const DESCRIPTORS_OPERATION: usize = 4;
 
-/// The data directory, and all sockets. Nothing is served yet, and no thread runs.
-pub(crate) struct Bound {
-    pub(crate) catalog: Arc<Catalog>,
+/// All sockets of a server. Nothing is served yet, and no thread runs.
+pub struct Bound {
     /// For NFS and, with a portmapper of ours, port 111.
     pub(crate) listeners: Vec<Listener>,
     /// The addresses that NFS is served on.
@@ -38,14 +35,12 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Takes the data directory and binds every address.
+    /// Binds every address.
     ///
     /// # Errors
     /// [`ServeError`], which names the missing resource.
-    pub(crate) fn open(config: &ServerConfig) -> Result<Self, ServeError> {
+    pub fn open(config: &ServerConfig) -> Result<Self, ServeError> {
         let descriptors = ensure_descriptors(config, weir_store::prepare_process()?);
-        let catalog = Catalog::open_with(&config.data, config.minimums())?;
-        let catalog = Arc::new(catalog.admitting(config.admission));
         let mut listeners = bind(&config.nfs, Protocol::Rpc)?;
         let addresses: Vec<SocketAddr> =
             listeners.iter().filter_map(|l| l.socket.local_addr().ok()).collect();
@@ -64,7 +59,6 @@ impl Bound {
         listeners.extend(smb);
         let api = weir_control::http::bind(&config.api)?;
         Ok(Self {
-            catalog,
             listeners,
             addresses,
             smb_addresses,

@@ -1,11 +1,19 @@
 //! The only place of the data plane that reads a clock.
 
+use rustix::time::{ClockId, clock_gettime};
 #[cfg(all(test, feature = "schedules"))]
 pub(crate) use standing::SystemClock;
 use std::time::{SystemTime, UNIX_EPOCH};
 #[cfg(not(all(test, feature = "schedules")))]
 pub(crate) use weir_control::SystemClock;
-use weir_core::Timestamp;
+use weir_core::{Mono, Timestamp};
+
+/// The time since the machine's start, with the time for which it was suspended: the clock that all
+/// processes of a gateway's machine share.
+pub(crate) fn since_boot() -> Mono {
+    let time = clock_gettime(ClockId::Boottime);
+    Mono(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
 
 /// Seconds since 1970, for replies that carry the time of day.
 pub(crate) fn seconds_since_1970() -> u32 {

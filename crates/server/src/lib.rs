@@ -10,21 +10,26 @@
 mod acceptor;
 mod admission;
 mod bound;
+pub mod ceph;
 mod check;
 mod clock;
 mod engine;
 pub mod error;
+pub mod groups;
 mod inbox;
 mod limits;
 mod locks;
 mod op_name;
+mod right;
 pub mod serve;
 mod session;
 mod stop;
 mod sync;
 mod worker;
 
+pub use bound::Bound;
+pub use ceph::CephSessions;
 pub use check::check;
 pub use error::ServeError;
-pub use serve::{Server, serve};
-pub use weir_process::ConfineError;
+pub use serve::{Server, Supervision, serve};
+pub use weir_process::{ConfineError, confine_around};

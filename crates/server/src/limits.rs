@@ -135,6 +135,9 @@ pub(crate) const REPLY_BYTES_ORIGIN_MAX: usize = 128 << 20;
 /// connections whose peers take no replies for [`CROWDED_SECONDS`] are closed.
 pub(crate) const REPLY_BYTES_WORKER_MAX: usize = 256 << 20;
 
+/// Time after which replies that were held for want of the right to reply are tried again.
+pub(crate) const HELD_RETRY: Duration = Duration::from_millis(20);
+
 /// Bytes of finished replies that are sent at once, before more of a batch is served. More would
 /// leave the processor's cache before the kernel copies it; less would wake the peer more often
 /// than it has work for.
@@ -157,25 +160,6 @@ pub(crate) const SEND_STALL_SECONDS: u32 = 60;
 /// Seconds that a stop waits, when all is answered, for peers to close their side. Then the
 /// connections of those that went on sending are reset.
 pub(crate) const LINGER_SECONDS: u64 = 2;
-
-/// Connections of one client that get the reply to the same call while it is in progress: a client
-/// that lost some. Beyond: the call is executed for each of them by itself.
-pub(crate) const WAITERS_MAX: usize = 8;
-
-/// Cached replies of one client, sent again if it retransmits the call. Beyond: the oldest is
-/// evicted, and a retransmission of that call is executed again.
-pub(crate) const CACHED_REPLIES_CLIENT_MAX: usize = 1024;
-
-/// Cached replies of all clients. Beyond: the oldest reply is evicted of the client that has the
-/// most, of the origin (IPv4 address, or /64 of IPv6) that has the most. So an origin that has
-/// `k` of them loses one only while at least `CACHED_REPLIES_MAX / k` origins have some.
-pub(crate) const CACHED_REPLIES_MAX: usize = 262_144;
-
-/// The longest reply that is cached, in bytes; no reply to a non-idempotent call is longer.
-pub(crate) const CACHED_REPLY_BYTES_MAX: usize = 512;
-
-/// Time for which a reply is cached, whether its client is connected or not.
-pub(crate) const CACHED_REPLIES_KEPT: Duration = weir_core::limits::CALLS_KEPT;
 
 /// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
 pub(crate) const MOUNTS_MAX: usize = 4096;

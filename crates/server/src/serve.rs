@@ -6,12 +6,15 @@
 
 use crate::acceptor;
 use crate::bound::Bound;
+use crate::ceph::CephSessions;
 use crate::clock::SystemClock;
-use crate::engine::credits::{self, CreditStore};
-use crate::engine::{Bounds, Engine, Environment, StoreSettings, release_idle_volumes};
+use crate::engine::credits::{self, CreditStore, Credits};
+use crate::engine::{Bounds, Engine, Environment, Homes, StoreSettings, release_idle_volumes};
 use crate::error::ServeError;
+use crate::groups::Groups;
 use crate::inbox::Inbox;
 use crate::locks::LockDoor;
+use crate::right::ReplyRight;
 use crate::session::Locks;
 use crate::session::rpc::nlm::{Life, LockThread, Nlm};
 use crate::session::rpc::udp::Sockets;
@@ -20,12 +23,14 @@ use crate::stop::Stop;
 use crate::sync::Arc;
 use crate::worker::{Message, Worker};
 use ring::rand::{SecureRandom as _, SystemRandom};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
-use weir_catalog::{Catalog, Snapshot};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use weir_catalog::{Catalog, CatalogError, Snapshot};
+use weir_cluster::SharedRight;
 use weir_control::config::{NamespaceDurability, RpcbindMode, ServerConfig, SmbSigning};
 use weir_control::http::{self, ControlState, Listens};
 use weir_control::plane::{Plane, PlaneError};
@@ -40,14 +45,57 @@ use weir_rpcbind::{Portmap, Registration};
 pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (mut terminate, mut interrupt) =
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let manager = ServiceManager::from_environment()?;
+        let supervision = Supervision::begin()?;
+        let catalog = open_catalog(config)?;
         let bound = Bound::open(config)?;
         // Threads, which come next, inherit what is left.
         confine(config)?;
         weir_control::log::start()?;
-        let server = Server::start_bound(config, bound)?;
+        let server = Server::start_bound(config, bound, catalog, None, None)?;
+        let until = supervision.attend(&server);
+        let state = server.control(config).map_err(ServeError::Control)?;
+        server.run_as(config, state, until).await
+    })
+}
+
+fn open_catalog(config: &ServerConfig) -> Result<Catalog, CatalogError> {
+    Catalog::open_with(&config.data, config.minimums())
+}
+
+/// The signals and the service manager, which may end the process of a server.
+pub struct Supervision {
+    terminate: Signal,
+    interrupt: Signal,
+    manager: ServiceManager,
+}
+
+impl Supervision {
+    /// Takes SIGTERM and SIGINT from now on, within a runtime of tokio.
+    ///
+    /// # Errors
+    /// The signals cannot be taken, or the socket of the service manager cannot be used.
+    pub fn begin() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            manager: ServiceManager::from_environment()?,
+        })
+    }
+
+    /// Waits for `work`, which a server needs before it serves. Nothing if a signal comes first.
+    pub async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            _ = self.terminate.recv() => None,
+            _ = self.interrupt.recv() => None,
+            done = work => Some(done),
+        }
+    }
+
+    /// Tells the service manager that `server` serves, and as long as it is polled that it is
+    /// alive, until a signal. A second signal ends the process at once.
+    pub fn attend(self, server: &Server) -> impl Future<Output = ()> + use<> {
+        let Self { mut terminate, mut interrupt, manager } = self;
+        let (engine, what) = (Arc::clone(&server.engine), server.in_words());
         let asked = async move {
             tokio::select! {
                 _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
@@ -63,13 +111,8 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
                 std::process::exit(1);
             });
         };
-        let (engine, what) = (Arc::clone(&server.engine), server.in_words());
-        server
-            .run(config, async move {
-                manager.attend(&what, || engine.roll_call(), asked).await;
-            })
-            .await
-    })
+        async move { manager.attend(&what, || engine.roll_call(), asked).await }
+    }
 }
 
 /// A data plane that runs, with its catalogue.
@@ -94,13 +137,40 @@ impl Server {
     /// [`ServeError`]; a volume that can't be opened is logged and not served, but no reason not
     /// to serve the others.
     pub fn start(config: &ServerConfig) -> Result<Self, ServeError> {
-        Self::start_bound(config, Bound::open(config)?)
+        let catalog = open_catalog(config)?;
+        Self::start_bound(config, Bound::open(config)?, catalog, None, None)
+    }
+
+    /// Begins to serve as one of several servers that share `catalog`: at first no volume
+    /// ([`Self::groups`]), and replies leave only while `right` allows it, whose instants are
+    /// nanoseconds of `CLOCK_BOOTTIME`. Pools on CephFS are reached by the sessions `ceph`, and new
+    /// ones have to be on that CephFS.
+    ///
+    /// # Errors
+    /// [`ServeError`]
+    pub fn start_shared(
+        config: &ServerConfig,
+        bound: Bound,
+        catalog: Catalog,
+        right: Arc<SharedRight>,
+        ceph: Option<CephSessions>,
+    ) -> Result<Self, ServeError> {
+        let catalog = match ceph.as_ref().map(|ceph| ceph.place().clone()) {
+            Some(place) => catalog.on_ceph(place),
+            None => catalog,
+        };
+        Self::start_bound(config, bound, catalog, Some(right), ceph)
     }
 
     /// Begins to serve with what is open already.
-    fn start_bound(config: &ServerConfig, bound: Bound) -> Result<Self, ServeError> {
+    fn start_bound(
+        config: &ServerConfig,
+        bound: Bound,
+        catalog: Catalog,
+        right: Option<Arc<SharedRight>>,
+        ceph: Option<CephSessions>,
+    ) -> Result<Self, ServeError> {
         let Bound {
-            catalog,
             listeners,
             addresses,
             smb_addresses,
@@ -110,20 +180,20 @@ impl Server {
             api,
             descriptors,
         } = bound;
+        let catalog = Arc::new(catalog.admitting(config.admission));
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
         let clock = SystemClock::start();
         let locks = Arc::new(LockDoor::new(weir_state::Limits::SERVER));
-        let nlm = match config.rpcbind {
-            RpcbindMode::Off => None,
-            RpcbindMode::Register | RpcbindMode::Serve => {
-                Some(Nlm::open(&catalog, clock, Arc::clone(&locks))?)
-            }
+        let nlm = match (config.rpcbind, &right) {
+            (RpcbindMode::Off, _) => None,
+            (_, None) => Some(Nlm::open(&catalog, clock, Arc::clone(&locks))?),
+            (_, Some(_)) => Some(Nlm::open_alone(&catalog, clock, Arc::clone(&locks))?),
         };
         let manager = nlm.as_ref().map(|(nlm, _)| Arc::clone(nlm));
         let smb = SmbServer::new(Arc::clone(&catalog), config.smb_signing == SmbSigning::Required);
         let smb = Arc::new(smb.map_err(std::io::Error::other)?);
-        let around = Around { clock, portmap, locks, nlm: manager, smb };
+        let around = Around { clock, portmap, locks, nlm: manager, smb, right, ceph };
         let engine = Arc::new(engine(config, descriptors, &catalog, &inboxes, around)?);
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
             tracing::warn!("some volumes are not served");
@@ -137,12 +207,7 @@ impl Server {
         if let Some((nlm, life)) = &nlm {
             nlm.begin_grace(life, snapshot.volumes().map(|spec| spec.id), config.grace_period);
         }
-        let mut workers = Vec::new();
-        for (id, inbox) in inboxes.into_iter().enumerate() {
-            let shared = Arc::clone(&engine);
-            let run = move || Worker::new(id, shared, inbox)?.run();
-            workers.push(spawn(format!("weir-worker-{id}"), run)?);
-        }
+        let workers = start_workers(&engine, inboxes)?;
         let stop = Stop::new()?;
         let (shared, stopping) = (Arc::clone(&engine), stop.clone());
         let accept = move || acceptor::run(&shared, &listeners, &stopping);
@@ -197,6 +262,13 @@ impl Server {
         &self.catalog
     }
 
+    /// The groups of volumes that have this server as their home, if it is one of several.
+    #[must_use]
+    pub fn groups(&self, config: &ServerConfig) -> Groups {
+        let (engine, catalog) = (Arc::clone(&self.engine), Arc::clone(&self.catalog));
+        Groups::new(engine, catalog, config.grace_period, config.shutdown_grace)
+    }
+
     /// The services, for people.
     fn in_words(&self) -> String {
         let snapshot = self.catalog.snapshot();
@@ -206,18 +278,44 @@ impl Server {
         format!("serving {served} of {all} volumes on {}", addresses.join(", "))
     }
 
+    /// The control plane of this server.
+    ///
+    /// # Errors
+    /// As [`ControlState::open`].
+    pub fn control(&self, config: &ServerConfig) -> std::io::Result<ControlState> {
+        let listens = Listens { nfs: self.addresses.clone(), smb: self.smb_addresses.clone() };
+        ControlState::open(Arc::clone(&self.catalog), self.plane(), listens, config)
+    }
+
     /// Serves the control plane until `until`, then stops everything.
     ///
     /// # Errors
     /// [`ServeError`] where the API can't be served or a thread ended by itself.
     pub async fn run(
-        mut self,
+        self,
         config: &ServerConfig,
         until: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let catalog = Arc::clone(&self.catalog);
-        let listens = Listens { nfs: self.addresses.clone(), smb: self.smb_addresses.clone() };
-        let state = ControlState::open(catalog, self.plane(), listens, config);
+        match self.control(config) {
+            Ok(state) => self.run_as(config, state, until).await,
+            Err(error) => {
+                let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
+                stopped.unwrap_or(Err(ServeError::Thread("stopping")))?;
+                Err(ServeError::Control(error))
+            }
+        }
+    }
+
+    /// As [`Self::run`], with a control plane that [`Self::control`] gave.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub async fn run_as(
+        mut self,
+        config: &ServerConfig,
+        state: ControlState,
+        until: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }
@@ -232,10 +330,7 @@ impl Server {
         let saver = tokio::spawn(credits::save_periodically(Arc::clone(&self.engine)));
         let idle = tokio::spawn(release_idle_volumes(Arc::clone(&self.engine)));
         let api = std::mem::take(&mut self.api);
-        let outcome = match state {
-            Ok(state) => http::serve(config, api, state, until).await,
-            Err(error) => Err(error),
-        };
+        let outcome = http::serve(config, api, state, until).await;
         saver.abort();
         idle.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
@@ -267,7 +362,7 @@ impl Server {
 }
 
 /// Random bytes from the kernel.
-fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(std::io::Error::other)?;
     Ok(bytes)
@@ -295,6 +390,10 @@ struct Around {
     locks: Arc<Locks>,
     nlm: Option<Arc<Nlm>>,
     smb: Arc<SmbServer>,
+    /// The right to reply of one of several servers.
+    right: Option<Arc<SharedRight>>,
+    /// The sessions with CephFS, if there are any.
+    ceph: Option<CephSessions>,
 }
 
 fn engine(
@@ -302,7 +401,7 @@ fn engine(
     descriptors: usize,
     catalog: &Arc<Catalog>,
     inboxes: &[Arc<Inbox<Message>>],
-    Around { clock, portmap, locks, nlm, smb }: Around,
+    Around { clock, portmap, locks, nlm, smb, right, ceph }: Around,
 ) -> Result<Engine, ServeError> {
     let verifier = random()?;
     let settings = StoreSettings {
@@ -324,11 +423,37 @@ fn engine(
         keepalive: config.keepalive,
     };
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
-    let credits = catalog.credits()?;
+    // The credits of a volume that is shared come with its group.
+    let (right, homes, credits) = match right {
+        None => (ReplyRight::Always, Homes::All, catalog.credits()?),
+        Some(right) => (ReplyRight::Until(right), Homes::Of(BTreeSet::new()), Credits::new()),
+    };
     let credit_store = CreditStore::new(Arc::clone(catalog));
-    let environment =
-        Environment { clock, groups, portmap, locks, nlm, smb, credits, credit_store };
+    let environment = Environment {
+        clock,
+        groups,
+        portmap,
+        locks,
+        nlm,
+        smb,
+        right,
+        homes,
+        ceph,
+        credits,
+        credit_store,
+    };
     Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, environment))
+}
+
+fn start_workers(
+    engine: &Arc<Engine>,
+    inboxes: Vec<Arc<Inbox<Message>>>,
+) -> std::io::Result<Vec<JoinHandle<()>>> {
+    let start = |(id, inbox)| {
+        let shared = Arc::clone(engine);
+        spawn(format!("weir-worker-{id}"), move || Worker::new(id, shared, inbox)?.run())
+    };
+    inboxes.into_iter().enumerate().map(start).collect()
 }
 
 /// Starts the lock thread, which tells clients of the restart at once.

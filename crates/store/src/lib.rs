@@ -39,7 +39,10 @@ mod volume_store;
 mod writeback;
 
 #[cfg(feature = "ceph")]
-pub use ceph::{CephObject, CephOpenError, CephStore};
+pub use ceph::{
+    CephObject, CephOpenError, CephStore, Removal, claim_pool, holds_volumes, move_volume,
+    remove_volume,
+};
 pub use control::{Counted, Counting, StoreControl, Usage};
 pub use creds::{reset_identity, switches_identity};
 pub use datagram::{Datagram, receive_datagram, report_destinations, send_datagram};

@@ -171,6 +171,23 @@ impl Mount {
         }
     }
 
+    /// Waits until this client has the newest map of OSDs. Blocks until the monitors answer.
+    ///
+    /// The library offers no call for that alone. It does it before it sets the data pool of a
+    /// directory to one that it does not know, in case that is a new one. There is no pool of this
+    /// name, so nothing is set.
+    ///
+    /// # Errors
+    /// The library's.
+    pub(crate) fn fetch_map(self: &Arc<Self>) -> Called<()> {
+        let top = self.top()?;
+        match self.setxattr(&top, c"ceph.dir.layout.pool", Some(b".weir-no-such-pool"), None) {
+            // There is no such pool, or the user may not set one.
+            Err(Errno::INVAL | Errno::NOENT | Errno::PERM | Errno::ACCESS) => Ok(()),
+            done => done,
+        }
+    }
+
     /// Bytes that the data pool of this directory has room for.
     ///
     /// # Errors

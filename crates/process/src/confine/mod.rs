@@ -39,6 +39,19 @@ pub enum ConfineError {
 /// # Errors
 /// [`ConfineError`]; the process is not to serve then.
 pub fn confine(config: &ServerConfig) -> Result<(), ConfineError> {
+    confine_around(config, || ())
+}
+
+/// As [`confine`], and runs `open` when privileges are given up and before the system calls are
+/// filtered: for libraries that start threads of their own, which then have no more privileges than
+/// serving needs, and are filtered with all others. Gives what it gave.
+///
+/// # Errors
+/// [`ConfineError`]; the process is not to serve then.
+pub fn confine_around<T>(
+    config: &ServerConfig,
+    open: impl FnOnce() -> T,
+) -> Result<T, ConfineError> {
     let kernel = |what| move |source: std::io::Error| ConfineError::Kernel { what, source };
     // The machine's rpcbind takes and gives up registrations from reserved ports only.
     let reserved_ports = config.rpcbind == RpcbindMode::Register;
@@ -49,6 +62,7 @@ pub fn confine(config: &ServerConfig) -> Result<(), ConfineError> {
         .map_err(|error| kernel("forbid core dumps")(error.into()))?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
         .map_err(|error| kernel("limit core dumps")(error.into()))?;
+    let opened = open();
     filter::install(config.seccomp)?;
     capabilities::warn_of_missing(kept);
     if !geteuid().is_root() {
@@ -63,5 +77,5 @@ pub fn confine(config: &ServerConfig) -> Result<(), ConfineError> {
         seccomp = config.seccomp.word(),
         "privileges that are not needed were given up"
     );
-    Ok(())
+    Ok(opened)
 }

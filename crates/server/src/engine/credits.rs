@@ -4,12 +4,13 @@
 //! volumes spend them at full speed until then. So after a crash a volume never has more credits
 //! than it had, and at most [`AHEAD`] of a burst fewer. Limits that spend credits faster come into
 //! force only after the credits have been saved for them. A clean stop saves the credits that are
-//! left. No credits are earned while no server runs. Not here: the credits themselves, which belong
-//! to the gates.
+//! left. No credits are earned while no server runs. One of several servers saves those of the
+//! volumes that it serves, while it may reply. Not here: the credits themselves, which belong to
+//! the gates.
 
 use super::Engine;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use weir_catalog::Catalog;
 use weir_core::VolumeId;
@@ -24,6 +25,15 @@ pub(crate) const AHEAD: Duration = Duration::from_secs(20);
 
 /// The credits of volumes.
 pub(crate) type Credits = BTreeMap<VolumeId, u64>;
+
+/// Credits to save.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// The credits.
+    pub(crate) credits: Credits,
+    /// The volumes whose credits they are; none if they are those of all volumes.
+    pub(crate) of: Option<BTreeSet<VolumeId>>,
+}
 
 /// The saved credits, written by one thread at a time.
 pub(crate) struct CreditStore {
@@ -52,10 +62,13 @@ pub(crate) struct CreditLock<'a> {
 
 impl CreditLock<'_> {
     /// Saves the credits that are `left`. False if that failed, which is logged.
-    pub(crate) fn save(&mut self, left: Credits) -> bool {
-        let done = self.catalog.keep_credits(&left);
+    pub(crate) fn save(&mut self, Left { credits, of }: Left) -> bool {
+        let done = match &of {
+            None => self.catalog.keep_credits(&credits),
+            Some(of) => self.catalog.keep_credits_of(of, &credits),
+        };
         match &done {
-            Ok(()) => *self.saved = left,
+            Ok(()) => *self.saved = credits,
             Err(error) => tracing::warn!(
                 %error,
                 "cannot store the burst credits of volumes: after a restart, older values are used"
@@ -66,8 +79,9 @@ impl CreditLock<'_> {
 
     /// Saves the credits if a save is `due`, or if other volumes than before have credits. False if
     /// nothing was saved.
-    fn save_if(&mut self, left: Credits, due: bool) -> bool {
-        let wanted = left != *self.saved && (due || !left.keys().eq(self.saved.keys()));
+    fn save_if(&mut self, left: Left, due: bool) -> bool {
+        let credits = &left.credits;
+        let wanted = *credits != *self.saved && (due || !credits.keys().eq(self.saved.keys()));
         wanted && self.save(left)
     }
 }
@@ -83,7 +97,7 @@ pub(crate) async fn save_periodically(engine: Arc<Engine>) {
         let (engine, due) = (Arc::clone(&engine), since >= TICKS);
         let save = move || {
             let mut credits = engine.credit_store.lock();
-            credits.save_if(engine.credits(AHEAD), due)
+            engine.left(AHEAD).is_some_and(|left| credits.save_if(left, due))
         };
         if matches!(tokio::task::spawn_blocking(save).await, Ok(true)) {
             since = 0;
@@ -94,5 +108,7 @@ pub(crate) async fn save_periodically(engine: Arc<Engine>) {
 /// Saves the credits that are left, at a clean stop.
 pub(crate) fn save_all(engine: &Engine) {
     let mut credits = engine.credit_store.lock();
-    credits.save(engine.credits(Duration::ZERO));
+    if let Some(left) = engine.left(Duration::ZERO) {
+        credits.save(left);
+    }
 }

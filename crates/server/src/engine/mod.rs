@@ -6,6 +6,7 @@ mod clients;
 mod counters;
 pub(crate) mod credits;
 mod histograms;
+mod homes;
 #[cfg(test)]
 mod hostile;
 mod idle;
@@ -23,6 +24,7 @@ mod volume;
 mod workers;
 
 pub(crate) use counters::Counters;
+pub(crate) use homes::Homes;
 pub(crate) use idle::release_idle_volumes;
 pub(crate) use mounts::Mounts;
 pub(crate) use permit::{Asked, Ended, Permit, Settled};
@@ -32,27 +34,30 @@ pub(crate) use volume::{Served, ServedVolume};
 pub(crate) use workers::Workers;
 
 use crate::admission::{Admission, Eviction};
+use crate::ceph::CephSessions;
 use crate::clock::SystemClock;
 use crate::inbox::Inbox;
-use crate::session::rpc::drc::Clients;
+use crate::right::ReplyRight;
 use crate::session::rpc::nlm::Nlm;
 use crate::session::smb::SmbServer;
 use crate::session::{Locks, Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
 use crate::worker::{GateEntry, Message};
 use arc_swap::ArcSwap;
-use credits::{AHEAD, CreditLock, CreditStore, Credits};
+use credits::{AHEAD, CreditLock, CreditStore, Credits, Left};
 use lock_ids::LockIds;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
-use weir_catalog::{Snapshot, Volume};
+use weir_catalog::{Condemned, Snapshot, Volume};
 use weir_control::logins::Logins;
 use weir_control::plane::{
     Plane, PlaneError, Step, Top, TopChange, Totals, VolumeConnection, VolumeHistograms,
     VolumeLive, VolumeReading, VolumeUses,
 };
 use weir_core::{Attr, Clock, FsResult, HandleKey, Origin, PoolId, SetAttr, VolumeId};
+use weir_drc::Clients;
 use weir_gate::{Connections, ParkedTotal, Peer, PoolGate, Use};
 use weir_process::GroupDirectory;
 use weir_qos::{Burst, BytesPerSecond, Limits};
@@ -99,9 +104,21 @@ pub(crate) struct Environment {
     pub(crate) nlm: Option<Arc<Nlm>>,
     /// The state that SMB sessions share.
     pub(crate) smb: Arc<SmbServer>,
+    /// Whether replies may leave.
+    pub(crate) right: ReplyRight,
+    /// Which of the catalogue's volumes are served.
+    pub(crate) homes: Homes,
+    /// The sessions with CephFS, if there are any.
+    pub(crate) ceph: Option<CephSessions>,
     /// The credits of volumes that an earlier process saved, and their store.
     pub(crate) credits: Credits,
     pub(crate) credit_store: CreditStore,
+}
+
+/// The state by which a snapshot is applied.
+struct Applied {
+    /// The pools whose volumes share a budget.
+    pools: BTreeMap<PoolId, Arc<PoolGate<GateEntry>>>,
 }
 
 /// The shared part of the data plane.
@@ -121,8 +138,12 @@ pub(crate) struct Engine {
     pub(crate) nlm: Option<Arc<Nlm>>,
     /// The state that SMB sessions share.
     pub(crate) smb: Arc<SmbServer>,
+    /// Whether replies may leave.
+    pub(crate) right: ReplyRight,
     pub(crate) admission: Admission,
     pub(crate) credit_store: CreditStore,
+    /// The sessions with CephFS, if there are any.
+    ceph: Option<CephSessions>,
     /// Silence after which a peer is asked whether it is still there.
     pub(crate) keepalive: Duration,
     lock_ids: LockIds,
@@ -131,8 +152,10 @@ pub(crate) struct Engine {
     parked: Arc<ParkedTotal>,
     workers: Arc<Workers>,
     served: Arc<ArcSwap<ServedSet>>,
-    /// The pools whose volumes share a budget; held while a snapshot is applied.
-    sharing: Mutex<BTreeMap<PoolId, Arc<PoolGate<GateEntry>>>>,
+    /// Held while a snapshot is applied.
+    applied: Mutex<Applied>,
+    /// The volumes that are served. Changed while `applied` is held, and never held for long.
+    homes: Mutex<Homes>,
     serial: AtomicU64,
     unfinished: AtomicBool,
     /// The credits that an earlier server left to volumes that are not open yet.
@@ -147,7 +170,19 @@ impl Engine {
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox<Message>>],
-        Environment { clock, groups, portmap, locks, nlm, smb, credits, credit_store }: Environment,
+        Environment {
+            clock,
+            groups,
+            portmap,
+            locks,
+            nlm,
+            smb,
+            right,
+            homes,
+            ceph,
+            credits,
+            credit_store,
+        }: Environment,
     ) -> Self {
         // The seed is the same in the next process, which must recognize calls that are sent again.
         let seed = keys.derive("duplicate request cache");
@@ -164,15 +199,18 @@ impl Engine {
             locks,
             nlm,
             smb,
+            right,
             admission: Admission::new(bounds.connections_max, bounds.connections_per_client_max),
             credit_store,
+            ceph,
             keepalive: bounds.keepalive,
             verifier,
             settings,
             parked: Arc::new(ParkedTotal::new(bounds.parked_bytes_max)),
             workers: Arc::new(Workers::new(inboxes, clock)),
             served: Arc::default(),
-            sharing: Mutex::default(),
+            applied: Mutex::new(Applied { pools: BTreeMap::new() }),
+            homes: Mutex::new(homes),
             serial: AtomicU64::new(0),
             unfinished: AtomicBool::new(false),
             credits: Mutex::new(credits),
@@ -276,6 +314,19 @@ impl Engine {
         left
     }
 
+    /// The credits to save, after `ahead`. None while another server may have the volumes.
+    fn left(&self, ahead: Duration) -> Option<Left> {
+        let mut credits = self.credits(ahead);
+        match &self.right {
+            ReplyRight::Always => Some(Left { credits, of: None }),
+            ReplyRight::Until(_) => self.right.allows().then(|| {
+                let of: BTreeSet<_> = self.served.load().all().map(|one| one.config.id).collect();
+                credits.retain(|id, _| of.contains(id));
+                Left { credits, of: Some(of) }
+            }),
+        }
+    }
+
     /// If credits will be spent by other limits, keeps the credits left by those too. The limits
     /// may come into force until the returned value is dropped.
     fn save_before_change(&self, changed: &[&Served]) -> Option<CreditLock<'_>> {
@@ -287,20 +338,28 @@ impl Engine {
         };
         changed.iter().any(other).then(|| {
             let mut credits = self.credit_store.lock();
-            credits.save(self.credits(AHEAD));
+            if let Some(left) = self.left(AHEAD) {
+                credits.save(left);
+            }
             credits
         })
     }
 
-    /// The volumes of `snapshot`, of which those that are new since `old` are opened, and the first
-    /// failure.
-    fn follow(&self, snapshot: &Arc<Snapshot>, old: &ServedSet) -> (ServedSet, Option<PlaneError>) {
-        let mut new = ServedSet::new(Arc::clone(snapshot));
+    /// The volumes of `snapshot` that have their home here, of which those that are new since `old`
+    /// are opened, and the first failure.
+    fn follow(
+        &self,
+        homes: &Homes,
+        snapshot: &Arc<Snapshot>,
+        old: &ServedSet,
+    ) -> (ServedSet, Option<PlaneError>) {
+        let mut new = ServedSet::new(Arc::clone(snapshot), matches!(homes, Homes::Of(_)));
         let mut failed = None;
         let mut missing = Vec::new();
-        for config in snapshot.volumes() {
+        for config in snapshot.volumes().filter(|config| homes.has(config)) {
             match old.by_id(config.id) {
                 Some(served) => {
+                    self.follow_place(snapshot, &served.config, config);
                     new.insert(Served { config: Arc::clone(config), ..served.clone() });
                 }
                 None => missing.push(config),
@@ -362,7 +421,33 @@ impl Engine {
         }
     }
 
-    /// Lets everything that still waits at a deleted volume's gate run into its closed store.
+    /// Puts `snapshot` in force.
+    fn apply_to(&self, applied: &mut Applied, snapshot: &Arc<Snapshot>) -> Result<(), PlaneError> {
+        let old = self.served.load_full();
+        let homes = lock(&self.homes).clone();
+        let (new, failed) = self.follow(&homes, snapshot, &old);
+        let new = Arc::new(new);
+        // A pool that changes makes all its volumes anew, so a volume that is the same is in the
+        // same pool.
+        let changed: Vec<_> = new.changed_since(&old).collect();
+        self.share(snapshot, &changed, &mut applied.pools);
+        self.served.store(Arc::clone(&new));
+        let credits = self.save_before_change(&changed);
+        for served in &changed {
+            self.change(served);
+        }
+        drop(credits);
+        for gone in old.all().filter(|served| new.by_id(served.config.id).is_none()) {
+            self.retire(&gone.volume);
+        }
+        for (worker, gate) in applied.pools.values().filter_map(|pool| pool.door()) {
+            self.post(worker, Message::Poll(gate));
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Lets everything that still waits at the gate of a volume that is served no more run into its
+    /// closed store.
     fn retire(&self, volume: &Arc<ServedVolume>) {
         self.locks.volume_gone(volume.id);
         if let Some(nlm) = &self.nlm {
@@ -377,27 +462,17 @@ impl Engine {
 
 impl Plane for Engine {
     fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError> {
-        let mut sharing = lock(&self.sharing);
-        let old = self.served.load_full();
-        let (new, failed) = self.follow(&snapshot, &old);
-        let new = Arc::new(new);
-        // A pool that changes makes all its volumes anew, so a volume that is the same is in the
-        // same pool.
-        let changed: Vec<_> = new.changed_since(&old).collect();
-        self.share(&snapshot, &changed, &mut sharing);
-        self.served.store(Arc::clone(&new));
-        let credits = self.save_before_change(&changed);
-        for served in &changed {
-            self.change(served);
+        let mut applied = lock(&self.applied);
+        // Of several gateways, one that arrives at a group has applied a newer one already.
+        let is_old = snapshot.generation < self.served.load().snapshot().generation;
+        if is_old && matches!(*lock(&self.homes), Homes::Of(_)) {
+            return Ok(());
         }
-        drop(credits);
-        for gone in old.all().filter(|served| new.by_id(served.config.id).is_none()) {
-            self.retire(&gone.volume);
-        }
-        for (worker, gate) in sharing.values().filter_map(|pool| pool.door()) {
-            self.post(worker, Message::Poll(gate));
-        }
-        failed.map_or(Ok(()), Err)
+        self.apply_to(&mut applied, &snapshot)
+    }
+
+    fn is_home_of(&self, volume: &Volume) -> bool {
+        lock(&self.homes).has(volume)
     }
 
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
@@ -449,6 +524,25 @@ impl Plane for Engine {
     fn rescan(&self, id: VolumeId) -> Option<bool> {
         let served = self.served.load_full();
         Some(served.by_id(id)?.volume.store.rescan())
+    }
+
+    fn holds_volumes(&self, pool: &weir_catalog::Pool) -> io::Result<bool> {
+        match self.ceph.as_ref().filter(|_| pool.ceph.is_some()) {
+            Some(ceph) => ceph.holds_volumes(pool),
+            None => Ok(false),
+        }
+    }
+
+    fn remove_tree(&self, condemned: &Condemned, leaving: &dyn Fn() -> bool) -> io::Result<bool> {
+        let Some(ceph) = &self.ceph else { return Ok(false) };
+        let snapshot = Arc::clone(self.served.load().snapshot());
+        // The home removes the tree, when it serves the volume no more. Without a home, anyone.
+        if let Some(group) = condemned.address.filter(|group| snapshot.address(*group).is_some())
+            && !lock(&self.homes).has_group(group)
+        {
+            return Ok(false);
+        }
+        ceph.remove(&snapshot, condemned, leaving)
     }
 
     fn top(&self, id: VolumeId) -> Option<Top> {

@@ -5,11 +5,13 @@
 
 use super::stats::Stats;
 use super::{Engine, Served, ServedVolume};
+use crate::ceph::CephSessions;
+use crate::serve::random;
 use crate::session::{nfs_view, remember_calls};
 use crate::sync::{Arc, AtomicUsize, Ordering, lock};
 use std::collections::BTreeMap;
 use std::thread::{Builder, scope};
-use weir_catalog::{Snapshot, Volume};
+use weir_catalog::{Pool, Snapshot, Volume};
 use weir_control::plane::PlaneError;
 use weir_core::{Clock, PoolId};
 use weir_gate::Gate;
@@ -27,7 +29,7 @@ type Claims = BTreeMap<PoolId, Option<String>>;
 impl Engine {
     /// Opens volumes of `snapshot`; gives them in the same order.
     pub(super) fn open_all(&self, snapshot: &Snapshot, configs: &[&Arc<Volume>]) -> Vec<Opened> {
-        let claims = claim_pools(snapshot, configs);
+        let claims = self.claim_pools(snapshot, configs);
         let (next, part) = (AtomicUsize::new(0), AT_ONCE.min(configs.len()));
         let open = || {
             let mine = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
@@ -60,7 +62,6 @@ impl Engine {
         if let Some(Some(wrong)) = claims.get(&config.pool) {
             return Err(failed(config, wrong));
         }
-        snapshot.check_tree(config).map_err(|error| failed(config, &error))?;
         let options = weir_store::Options {
             quota_bytes: config.quota_bytes,
             namespace_durability: self.settings.namespace_durability,
@@ -69,15 +70,21 @@ impl Engine {
             descriptors: Arc::clone(&self.settings.descriptors),
             pool: Arc::clone(&self.settings.pool),
         };
-        let store = VolumeStore::open_local(&config.directory, &options)
-            .map_err(|error| failed(config, &error))?;
+        let pool = snapshot.pool(config.pool);
+        let (store, verifier) = match pool.and_then(|pool| self.ceph_of(pool)) {
+            // A volume may leave, lose what was not stable, and come back.
+            Some(ceph) => (ceph.open(snapshot, config, &options), random()),
+            None => (open_local(snapshot, config, &options), Ok(self.verifier)),
+        };
+        let store = store.map_err(|error| failed(config, &error))?;
+        let verifier = verifier.map_err(|error| failed(config, &error))?;
         if !store.handles_persist() {
             tracing::warn!(
                 volume = %config.name,
                 "file handles are not persistent: run with CAP_DAC_READ_SEARCH for handles that survive a restart"
             );
         }
-        let nfs = Arc::new(nfs_view(config.id, store.clone(), &self.keys, self.verifier));
+        let nfs = Arc::new(nfs_view(config.id, store.clone(), &self.keys, verifier));
         remember_calls(&nfs, &self.clients, self.clock.now());
         let gate = Gate::new(config.id, config.limits, Arc::clone(&self.parked));
         if let Some(left) = lock(&self.credits).remove(&config.id) {
@@ -90,16 +97,47 @@ impl Engine {
         let volume = Arc::new(ServedVolume::new(config.id, store, gate, stats, workers, locks));
         Ok(Served { volume, nfs, config: Arc::clone(config) })
     }
+
+    /// The sessions through which `pool` is reached, if it is on CephFS and there are any.
+    fn ceph_of(&self, pool: &Pool) -> Option<&CephSessions> {
+        self.ceph.as_ref().filter(|_| pool.ceph.is_some())
+    }
+
+    /// Claims the pools of these volumes, each once.
+    fn claim_pools(&self, snapshot: &Snapshot, configs: &[&Arc<Volume>]) -> Claims {
+        let mut claims = Claims::new();
+        for config in configs {
+            let claim = || {
+                let pool = snapshot.pool(config.pool)?;
+                match self.ceph_of(pool) {
+                    Some(ceph) => ceph.claim(snapshot, pool).err(),
+                    None => snapshot.claim_pool(pool.id).err().map(|error| error.to_string()),
+                }
+            };
+            claims.entry(config.pool).or_insert_with(claim);
+        }
+        claims
+    }
+
+    /// Lets the tree of a volume on CephFS that is open follow it into another pool. The tree of
+    /// one on this machine followed with the change in the catalogue.
+    pub(super) fn follow_place(&self, snapshot: &Snapshot, old: &Volume, new: &Volume) {
+        let pool = snapshot.pool(new.pool).filter(|_| old.directory != new.directory);
+        if let Some(ceph) = pool.and_then(|pool| self.ceph_of(pool))
+            && let Err(error) = ceph.settle(snapshot, new)
+        {
+            tracing::warn!(volume = %new.name, %error, "the files of a volume are moved when it is opened next");
+        }
+    }
 }
 
-/// Claims the pools of these volumes, each once.
-fn claim_pools(snapshot: &Snapshot, configs: &[&Arc<Volume>]) -> Claims {
-    let mut claims = Claims::new();
-    for config in configs {
-        let claim = || snapshot.claim_pool(config.pool).err().map(|error| error.to_string());
-        claims.entry(config.pool).or_insert_with(claim);
-    }
-    claims
+fn open_local(
+    snapshot: &Snapshot,
+    config: &Volume,
+    options: &weir_store::Options,
+) -> Result<VolumeStore, String> {
+    snapshot.check_tree(config).map_err(|error| error.to_string())?;
+    VolumeStore::open_local(&config.directory, options).map_err(|error| error.to_string())
 }
 
 fn failed(config: &Volume, reason: &impl ToString) -> PlaneError {

@@ -35,14 +35,16 @@ pub(crate) struct ServedSet {
     by_id: HashMap<VolumeId, Served, BuildHasherDefault<IdHasher>>,
     /// The catalogue's snapshot, which has the volumes' names.
     snapshot: Arc<Snapshot>,
+    /// Volumes of the snapshot may be served by another server.
+    shared: bool,
 }
 
 impl ServedSet {
-    /// None yet of the volumes of `snapshot`.
-    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
+    /// None yet of the volumes of `snapshot`, some of which are another server's if it is `shared`.
+    pub(crate) fn new(snapshot: Arc<Snapshot>, shared: bool) -> Self {
         let mut by_id = HashMap::default();
         by_id.reserve(snapshot.volumes().len());
-        Self { by_id, snapshot }
+        Self { by_id, snapshot, shared }
     }
 
     /// Adds a volume of the snapshot.
@@ -53,6 +55,11 @@ impl ServedSet {
     /// The volume with this id.
     pub(crate) fn by_id(&self, id: VolumeId) -> Option<&Served> {
         self.by_id.get(&id)
+    }
+
+    /// Is the volume served by another server, or about to be served by this one?
+    pub(crate) fn is_elsewhere(&self, id: VolumeId) -> bool {
+        self.shared && !self.by_id.contains_key(&id) && self.snapshot.volume(id).is_some()
     }
 
     /// The volume of this name.

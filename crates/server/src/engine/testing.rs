@@ -5,7 +5,6 @@ use super::{ServedVolume, Workers};
 use crate::clock::SystemClock;
 use crate::locks::LockDoor;
 use crate::op_name::OpName;
-use crate::session::rpc::drc::Fingerprints;
 use crate::session::{Job, RpcJob, nfs_view};
 use crate::sync::{Arc, OnceLock};
 use crate::worker::{Request, VolumeGate};
@@ -13,6 +12,7 @@ use std::path::Path;
 use weir_core::{
     Credentials, FileHandle, HandleKey, Mono, ObjectKey, OpClass, Rights, Shared, SnapshotId,
 };
+use weir_drc::Fingerprints;
 use weir_gate::ConnId;
 use weir_nfs::rpc::{Call, Credential};
 use weir_qos::{ClientKey, Cost};

@@ -40,6 +40,8 @@ pub(super) struct Conn {
     pub(super) active: Mono,
     /// Time of the alarm that is set for the session.
     pub(super) alarm: Option<Mono>,
+    /// Time of the next attempt to send, after the server had no right to reply.
+    pub(super) retry: Option<Mono>,
     /// The events that epoll watches for now.
     pub(super) interest: EventFlags,
     /// The connection is on the worker's list of connections to tidy.
@@ -73,6 +75,7 @@ impl Conn {
             stopped: None,
             active: now,
             alarm: None,
+            retry: None,
             interest: EventFlags::IN,
             dirty: false,
             broken: false,

@@ -322,7 +322,11 @@ impl Worker {
                 Message::Send(token, record) => self.send(token, record),
                 Message::Evict(eviction) => self.evict(&eviction),
                 Message::Barrier(token) => self.state.io.end(token),
-                Message::RollCall(absent) => drop(absent),
+                Message::RollCall(absent) => {
+                    // A view that nobody loads would keep volumes that are served no more.
+                    self.state.view.load();
+                    drop(absent);
+                }
                 Message::Drain(grace) => self.drain(grace),
             }
         }
@@ -426,7 +430,7 @@ impl Worker {
         let mut interest = EventFlags::empty();
         let reads = conn.receiver.taking != Taking::NoMemory && state.may_take(conn);
         interest.set(EventFlags::IN, conn.receiver.has_all() || reads);
-        interest.set(EventFlags::OUT, conn.send.bytes() > 0);
+        interest.set(EventFlags::OUT, conn.send.clogged().is_some());
         if interest != conn.interest {
             conn.interest = interest;
             epoll::modify(epoll, &conn.socket, EventData::new_u64(conn.id.token), interest)

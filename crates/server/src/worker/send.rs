@@ -7,6 +7,7 @@ use super::load::OriginLoad;
 use super::tally::Counted;
 use crate::engine::ServedVolume;
 use crate::limits::SEND_SLICES_MAX;
+use crate::right::ReplyRight;
 use crate::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
@@ -38,6 +39,8 @@ pub(super) struct SendQueue {
     fresh: bool,
     /// Time since which the socket accepts nothing, after it did not accept all of a flush.
     clogged: Option<Mono>,
+    /// The last flush stopped because the server had no right to reply.
+    held: bool,
     /// The volumes whose replies the socket took and that are not counted yet, with the number of
     /// replies.
     gone: Vec<(Arc<ServedVolume>, u64)>,
@@ -55,6 +58,7 @@ impl SendQueue {
             counted: origin.count_replies(0),
             fresh: false,
             clogged: None,
+            held: false,
             gone: Vec::new(),
         }
     }
@@ -77,6 +81,11 @@ impl SendQueue {
     /// Time since which the socket accepts nothing, if it did not accept all of the last flush.
     pub(super) fn clogged(&self) -> Option<Mono> {
         self.clogged
+    }
+
+    /// Did the last flush stop because the server had no right to reply?
+    pub(super) fn is_held(&self) -> bool {
+        self.held
     }
 
     /// Queues a whole record: a reply to an operation that no contract is judged by, or a call. A
@@ -135,7 +144,8 @@ impl SendQueue {
         }
     }
 
-    /// Sends as much as the socket accepts `now`, many records in one system call.
+    /// Sends as much as the socket accepts `now`, many records in one system call, as long as
+    /// `right` allows.
     ///
     /// # Errors
     /// Any but "would block": the connection is lost.
@@ -144,10 +154,16 @@ impl SendQueue {
         socket: &TcpStream,
         buffers: &mut Buffers,
         now: Mono,
+        right: &ReplyRight,
     ) -> Result<(), Errno> {
         self.fresh = false;
+        self.held = false;
         let mut clogged = self.clogged.take();
         while !self.records.is_empty() {
+            if !right.allows() {
+                self.held = true;
+                break;
+            }
             match self.send_once(socket) {
                 Ok(sent) => {
                     clogged = None;
@@ -211,7 +227,8 @@ mod tests {
     use super::super::testing::sockets;
     use super::*;
     use crate::engine::testing::served;
-    use std::io::Read;
+    use std::io::{ErrorKind, Read};
+    use weir_cluster::{Right, SharedRight};
     use weir_core::VolumeId;
     use weir_gate::{Gate, ParkedTotal};
     use weir_qos::{BytesPerSecond, Limits};
@@ -236,7 +253,7 @@ mod tests {
             got
         });
         while queue.bytes() > 0 {
-            queue.flush(&socket, &mut buffers, Mono::ZERO).unwrap();
+            queue.flush(&socket, &mut buffers, Mono::ZERO, &ReplyRight::Always).unwrap();
             std::thread::yield_now();
         }
         assert!(reader.join().unwrap() == sent);
@@ -271,12 +288,30 @@ mod tests {
         queue.sent(1, &mut buffers);
         assert!(queue.has_gone());
         while queue.bytes() > 0 {
-            queue.flush(&socket, &mut buffers, Mono::ZERO).unwrap();
+            queue.flush(&socket, &mut buffers, Mono::ZERO, &ReplyRight::Always).unwrap();
         }
         assert_eq!(queue.take_gone().map(|(_, count)| count).collect::<Vec<_>>(), [100]);
         assert!(queue.judged.is_empty() && queue.is_empty());
         let mut got = vec![0; sent.len() - 4];
         client.read_exact(&mut got).unwrap();
         assert!(got == sent[4..]);
+    }
+    #[test]
+    fn nothing_leaves_without_the_right_to_reply() {
+        let (mut client, socket) = sockets();
+        let (mut queue, mut buffers) = (SendQueue::new(&OriginLoad::alone()), Buffers::default());
+        queue.push(b"reply".to_vec(), &mut buffers);
+        let shared = Arc::new(SharedRight::default());
+        let right = ReplyRight::Until(Arc::clone(&shared));
+        queue.flush(&socket, &mut buffers, Mono::ZERO, &right).unwrap();
+        assert!(queue.is_held() && queue.bytes() == 5 && queue.clogged().is_none());
+        client.set_nonblocking(true).unwrap();
+        let mut got = [0; 8];
+        assert_eq!(client.read(&mut got).unwrap_err().kind(), ErrorKind::WouldBlock);
+        shared.set(Right::until(Mono(u64::MAX)));
+        queue.flush(&socket, &mut buffers, Mono::ZERO, &right).unwrap();
+        assert!(!queue.is_held() && queue.is_empty());
+        client.set_nonblocking(false).unwrap();
+        assert_eq!(client.read(&mut got).unwrap(), 5);
     }
 }

@@ -20,7 +20,8 @@ use super::{Close, Message};
 use crate::engine::{Engine, View};
 use crate::inbox::Inbox;
 use crate::limits::{
-    IN_FLIGHT_MAX, REPLY_BYTES_MAX, SEND_EARLY_BYTES, TURN_REQUESTS_MAX, UNSENT_BYTES_MAX,
+    HELD_RETRY, IN_FLIGHT_MAX, REPLY_BYTES_MAX, SEND_EARLY_BYTES, TURN_REQUESTS_MAX,
+    UNSENT_BYTES_MAX,
 };
 use crate::session::{Begun, Common, Cx, Operation, Preparation, Session};
 use crate::sync::Arc;
@@ -284,8 +285,12 @@ impl WorkerState {
         }
     }
 
-    /// The alarm of `conn` is due: sends what its session owes the client.
+    /// An alarm of `conn` is due: sends what its session owes the client, and what was held.
     pub(super) fn ring(&mut self, conn: &mut Conn) {
+        if conn.retry.is_some_and(|at| at <= self.now) {
+            conn.retry = None;
+            self.mark(conn);
+        }
         if conn.alarm.is_none_or(|at| at > self.now) {
             return;
         }
@@ -320,10 +325,16 @@ impl WorkerState {
         self.orphans.retain(|lent| !lent.is_empty());
     }
 
-    /// Sends the records that wait on `conn`, as far as its socket accepts them.
+    /// Sends the records that wait on `conn`, as far as its socket and the right to reply allow.
     pub(super) fn flush(&mut self, conn: &mut Conn) -> Result<(), Close> {
         self.catch_up();
-        let sent = conn.send.flush(&conn.socket, &mut self.buffers, self.now);
+        let right = &self.engine.right;
+        let sent = conn.send.flush(&conn.socket, &mut self.buffers, self.now, right);
+        if conn.send.is_held() && conn.retry.is_none() {
+            let at = self.now + HELD_RETRY;
+            conn.retry = Some(at);
+            self.alarms.set(at, conn.id.token);
+        }
         if conn.send.has_gone() {
             self.read_clock();
             self.count_gone(conn);

@@ -56,6 +56,18 @@ pub enum CephOpenError {
         /// The path.
         path: String,
     },
+    /// The pool belongs to other gateways.
+    #[error(
+        "the directory {path:?} on CephFS is a pool of another catalogue of Weir, {found:?}; use \
+         another directory, or remove its extended attribute user.weir.pool once nothing serves it \
+         any more"
+    )]
+    ForeignPool {
+        /// The pool's directory.
+        path: String,
+        /// The catalogue that it is marked with.
+        found: String,
+    },
     /// The format is another.
     #[error(
         "the volume {path:?} on CephFS has the format {found:?}, which this version of Weir does not know"
@@ -160,23 +172,28 @@ fn used(mount: &Mount, directory: &InodeRef, top: &InodeRef) -> FsResult<(u64, b
     Ok((bytes, bytes == 0 && files == 0))
 }
 
+/// The names in a path of at least one, as the library takes them.
+pub(super) fn names_in(path: &str) -> Result<Vec<CString>, CephOpenError> {
+    let bad = || CephOpenError::Path { path: path.to_owned() };
+    let name = |part: &str| {
+        let name = Name::new(part.as_bytes()).ok().filter(|name| !name.is_special());
+        c_name(name.ok_or_else(bad)?.as_bytes()).map_err(|_| bad())
+    };
+    let names = path.split('/').filter(|part| !part.is_empty()).map(name);
+    let names = names.collect::<Result<Vec<_>, _>>()?;
+    if names.is_empty() { Err(bad()) } else { Ok(names) }
+}
+
 /// The directory at `path`; those on the way are made.
-fn walk(mount: &Arc<Mount>, path: &str) -> Result<InodeRef, CephOpenError> {
+pub(super) fn walk(mount: &Arc<Mount>, path: &str) -> Result<InodeRef, CephOpenError> {
     let failed = |error| CephOpenError::Call {
         what: "find or make the directory",
         path: path.to_owned(),
         error: fs_error(error),
     };
-    let bad = || CephOpenError::Path { path: path.to_owned() };
-    let mut at = mount.top().map_err(failed)?;
-    let mut depth = 0;
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        let name = Name::new(part.as_bytes()).ok().filter(|name| !name.is_special());
-        let name = c_name(name.ok_or_else(bad)?.as_bytes()).map_err(|_| bad())?;
-        at = child_directory(mount, &at, &name, OWNER_ALONE).map_err(failed)?;
-        depth += 1;
-    }
-    if depth == 0 { Err(bad()) } else { Ok(at) }
+    let step = |at: InodeRef, name: CString| child_directory(mount, &at, &name, OWNER_ALONE);
+    let top = mount.top().map_err(failed)?;
+    names_in(path)?.into_iter().try_fold(top, step).map_err(failed)
 }
 
 /// The directory `name` in `dir`, which is made if there is nothing.

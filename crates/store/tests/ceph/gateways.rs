@@ -2,11 +2,17 @@
 //! a gateway that was fenced can change nothing more.
 
 use crate::common::{Bed, Object, ROOT, block_on, conf, connect, everywhere, new_path, options};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use weir_core::store::{MakeKind, Stability, WriteHow};
 use weir_core::{FsError, Name, ObjectKey, Shared, Store};
-use weir_store::{CephMonitors, CephOpenError, CephStore, StoreControl};
+use weir_store::{
+    Ceph, CephMonitors, CephOpenError, CephSession, CephStore, Removal, StoreControl, claim_pool,
+    move_volume, remove_volume,
+};
 
 fn name(text: &str) -> Name<'_> {
     Name::new(text.as_bytes()).unwrap()
@@ -119,4 +125,96 @@ fn keys_that_name_nothing_are_refused() {
             assert_eq!(resolve(&key(&bytes)), Some(FsError::Stale), "{ino:x}");
         }
     });
+}
+
+/// The epoch of the map of OSDs that a client knows, by its administrative socket.
+fn epoch_of(socket: &std::path::Path) -> u64 {
+    let mut socket = UnixStream::connect(socket).unwrap();
+    socket.write_all(b"{\"prefix\":\"status\"}\0").unwrap();
+    let mut answer = String::new();
+    socket.read_exact(&mut [0; 4]).unwrap();
+    socket.read_to_string(&mut answer).unwrap();
+    let (_, rest) = answer.split_once("\"osd_epoch\":").unwrap();
+    rest.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_gateway_that_waits_for_an_epoch_knows_it() {
+    let Some(conf) = conf() else { return };
+    let base = tempfile::tempdir().unwrap();
+    let (own, socket) = (base.path().join("ceph.conf"), base.path().join("socket"));
+    let text = std::fs::read_to_string(&conf).unwrap();
+    let switched_off = "[client]\nlog_file =\nadmin_socket =\n";
+    assert!(text.contains(switched_off), "{text}");
+    let on = format!("[client]\nlog_file =\nadmin_socket = {}\n", socket.display());
+    std::fs::write(&own, text.replace(switched_off, &on)).unwrap();
+    let ceph = connect(own, 1);
+    let monitors = CephMonitors::connect(&conf, "admin", 30).unwrap();
+    let first = epoch_of(&socket);
+    // A session that there is no more.
+    let gone = [CephSession::unpacked(0x7f00_0001_0000_0001)];
+    let epochs = [1, 2].map(|_| monitors.blocklist(&gone, Duration::from_secs(60)).unwrap());
+    assert!(first < epochs[0] && epochs[0] < epochs[1], "{first} {epochs:?}");
+    ceph.wait_for_epoch(epochs[1]).unwrap();
+    assert!(epoch_of(&socket) >= epochs[1]);
+    // An epoch that is known already is not asked for.
+    ceph.wait_for_epoch(epochs[0]).unwrap();
+    ceph.disconnect();
+}
+
+#[test]
+fn a_volume_moves_and_goes_with_all_its_files() {
+    let Some(conf) = conf() else { return };
+    let ceph = Arc::new(connect(conf.clone(), 1));
+    let (one, two) = (format!("{}/one", new_path()), format!("{}/two", new_path()));
+    let mark = "catalogue";
+    for pool in [&one, &two] {
+        claim_pool(&ceph, pool, mark).unwrap();
+        claim_pool(&ceph, pool, mark).unwrap();
+        let refused = claim_pool(&ceph, pool, "other");
+        assert!(matches!(refused, Err(CephOpenError::ForeignPool { .. })), "{refused:?}");
+    }
+    let at = |pool: &str| format!("{pool}/volumes/7");
+    assert!(!move_volume(&ceph, &at(&one), &at(&two)).unwrap(), "there is none");
+    let bed = Bed::open(Arc::clone(&ceph), at(&one), options());
+    let mut dir = bed.root();
+    let client = ceph.sessions().unwrap()[0].client;
+    for depth in 0..8u8 {
+        for number in 0..3 {
+            let name = format!("{number}{}", "n".repeat(200));
+            let file = bed.create(&dir, name.as_bytes(), 0, &ROOT).unwrap();
+            bed.write(&file, 0, &[depth; 100]).unwrap();
+        }
+        bed.make(&dir, b"empty", &MakeKind::Directory).unwrap();
+        // The names under which directories move up may be there already.
+        let taken = [1, 2].map(|number| format!(".weir-{client}-{number}"));
+        bed.create(&dir, taken[0].as_bytes(), 0o600, &ROOT).unwrap();
+        dir = bed.make(&dir, taken[1].as_bytes(), &MakeKind::Directory).unwrap();
+    }
+    assert!(move_volume(&ceph, &at(&one), &at(&two)).unwrap());
+    assert!(!move_volume(&ceph, &at(&one), &at(&two)).unwrap(), "it was moved");
+    bed.create(&bed.root(), b"after", 0o600, &ROOT).unwrap();
+    drop(dir);
+    bed.end();
+
+    let remove = |ceph: &Ceph, mark: &str, leaving: &dyn Fn() -> bool| {
+        remove_volume(ceph, (&two, mark), &at(&two), leaving)
+    };
+    assert!(matches!(remove(&ceph, "other", &|| false), Err(CephOpenError::ForeignPool { .. })));
+    let steps = AtomicUsize::new(0);
+    let after_some = || steps.fetch_add(1, Relaxed) == 5;
+    assert_eq!(remove(&ceph, mark, &after_some).unwrap(), Removal::CutShort);
+    // Two gateways at once.
+    let other = connect(conf, 1);
+    std::thread::scope(|threads| {
+        let both = [&*ceph, &other]
+            .map(|ceph| threads.spawn(move || remove(ceph, mark, &|| false).unwrap()));
+        for removed in both {
+            assert_eq!(removed.join().unwrap(), Removal::Done);
+        }
+    });
+    assert_eq!(remove(&ceph, mark, &|| false).unwrap(), Removal::Done);
+    assert!(!move_volume(&ceph, &at(&two), &at(&one)).unwrap(), "nothing is left");
+    other.disconnect();
+    Arc::into_inner(ceph).unwrap().disconnect();
 }

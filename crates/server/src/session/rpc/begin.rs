@@ -6,11 +6,11 @@ use super::{PeerExports, RpcSession, lock_call, managed, rights, rights_on, set_
 use crate::clock::seconds_since_1970;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
 use crate::op_name::OpName;
-use crate::session::rpc::drc::{DrcEntry, Lookup};
 use crate::sync::Arc;
 use crate::worker::Request;
 use weir_catalog::ExportRule;
 use weir_core::{FileHandle, OpClass, Shared};
+use weir_drc::{DrcEntry, Lookup};
 use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
 use weir_nfs::v3::wire::Status;
@@ -99,7 +99,12 @@ impl RpcSession {
     /// Takes up a call on an object, if the caller has any rights there.
     fn take(&self, mut cx: Cx<'_>, mut call: Call, routed: Routed) -> Begun {
         let Routed { handle, op, class, bytes, non_idempotent } = routed;
-        let Some(served) = cx.view.load().by_id(handle.volume) else {
+        let volumes = cx.view.load();
+        let Some(served) = volumes.by_id(handle.volume) else {
+            // The client sends it again, to the server that has the volume's address by then.
+            if volumes.is_elsewhere(handle.volume) {
+                return Begun::Nothing;
+            }
             return cx.fail(&call, Status::STALE);
         };
         let mut lookup: Option<(LookUp, ExportRule)> = None;

@@ -3,9 +3,9 @@
 use super::super::{Operation, Outcome, Start};
 use super::{NfsView, mandatory};
 use crate::engine::ServedVolume;
-use crate::session::rpc::drc::{CallKey, DrcEntry, Fingerprints, Waiters};
 use crate::sync::Arc;
 use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights, Shared, VolumeId};
+use weir_drc::{CallKey, DrcEntry, Fingerprints, Waiters};
 use weir_gate::ConnId;
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::{Procedure, Status};

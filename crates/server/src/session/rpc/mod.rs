@@ -5,7 +5,6 @@
 //! `weir-nfs`'s.
 
 mod begin;
-pub(crate) mod drc;
 mod job;
 mod mandatory;
 mod mount;
@@ -25,11 +24,11 @@ pub(crate) use weir_nfs::v3::Served;
 use super::{Frame, ProtocolError};
 use crate::engine::{Engine, View};
 use crate::limits::RECORD_BYTES_MAX;
-use crate::session::rpc::drc::{Clients, DrcClient, client_at};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use weir_core::{CallId, Clock, Groups, Mono, OpClass, VolumeId};
+use weir_drc::{Clients, DrcClient, client_at};
 use weir_gate::ConnId;
 use weir_nfs::rpc::{Credential, Deframer, Step};
 use weir_qos::ClientKey;

@@ -1,7 +1,7 @@
 //! The NFS view of a served volume: its handles, file system id and write verifier over its store.
 
-use crate::session::rpc::drc::Clients;
 use weir_core::{HandleKey, Mono, Remembered, VolumeId};
+use weir_drc::Clients;
 use weir_nfs::{VolumeView, v3};
 use weir_store::{StoreControl, VolumeStore};
 

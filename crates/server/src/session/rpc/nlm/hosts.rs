@@ -11,7 +11,7 @@ use super::monitored::{NotMonitored, first_at};
 use crate::limits::NOTICES_MAX;
 use crate::sync::Arc;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use weir_catalog::{Catalog, CatalogError, MonitoredHost};
 use weir_core::Origin;
@@ -50,6 +50,27 @@ impl Hosts {
         }
         let owed = turns.into_iter().map(|host| (Arc::new(host), Notice::Due)).collect();
         Ok(Self { catalog, owed })
+    }
+
+    /// The hosts of no address yet.
+    pub(super) fn none(catalog: Arc<Catalog>) -> Self {
+        Self { catalog, owed: BTreeMap::new() }
+    }
+
+    /// Hosts that an earlier home left are owed a notice too, within the same bound.
+    pub(super) fn inherit(&mut self, hosts: Vec<MonitoredHost>) {
+        for host in in_turns(hosts) {
+            if self.owed.len() >= NOTICES_MAX {
+                tracing::warn!("too many hosts to notify: some are not notified");
+                return;
+            }
+            self.owed.insert(Arc::new(host), Notice::Due);
+        }
+    }
+
+    /// Leaves the hosts of `addresses` to another server.
+    pub(super) fn leave(&mut self, addresses: &BTreeSet<IpAddr>) {
+        self.owed.retain(|host, _| !addresses.contains(&host.local));
     }
 
     /// The hosts that are owed a notice, in the order to tell them in: the origins by turns, so

@@ -13,6 +13,7 @@ mod counters;
 mod hosts;
 mod listing;
 mod monitored;
+mod moved;
 mod outgoing;
 mod service;
 mod state;
@@ -33,6 +34,7 @@ use crate::session::{Locks, Waiter, deliver};
 use crate::sync::{Arc, Mutex, lock, mpsc, oneshot};
 use counters::LockCounters;
 use hosts::Hosts;
+use moved::Moved;
 use state::{Beside, State};
 use std::time::Duration;
 use weir_catalog::Catalog;
@@ -66,6 +68,8 @@ enum Message {
     Wake(usize),
     /// Drop this, as a sign of life.
     RollCall(mpsc::Sender<()>),
+    /// Groups of volumes come to this server, or go.
+    Moved(Moved),
 }
 
 /// The lock manager as threads see it.
@@ -91,6 +95,28 @@ impl Nlm {
     ) -> Result<(Arc<Self>, Life), ServeError> {
         let life =
             Life { hosts: Hosts::load(Arc::clone(catalog))?, state: catalog.next_nsm_state()? };
+        Self::begin(life, clock, locks)
+    }
+
+    /// Begins a life that has the hosts of no volume yet: those come with their addresses
+    /// ([`Self::inherit`]).
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn open_alone(
+        catalog: &Arc<Catalog>,
+        clock: SystemClock,
+        locks: Arc<Locks>,
+    ) -> Result<(Arc<Self>, Life), ServeError> {
+        let hosts = Hosts::none(Arc::clone(catalog));
+        Self::begin(Life { hosts, state: catalog.next_nsm_state()? }, clock, locks)
+    }
+
+    fn begin(
+        life: Life,
+        clock: SystemClock,
+        locks: Arc<Locks>,
+    ) -> Result<(Arc<Self>, Life), ServeError> {
         let (beside, counters) = (Mutex::default(), LockCounters::default());
         let nlm = Self { clock, locks, beside, counters, inbox: Inbox::new()? };
         Ok((Arc::new(nlm), life))

@@ -8,7 +8,7 @@ use crate::limits::{
     MONITORED_HOSTS_MAX, MONITORED_HOSTS_ORIGIN_MIN, MONITORED_HOSTS_ORIGIN_ONE_IN,
 };
 use crate::sync::Arc;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use weir_catalog::{CatalogError, MonitoredHost};
 use weir_core::Origin;
@@ -129,6 +129,13 @@ impl Monitored {
                 self.accounts.remove(&origin);
             }
         }
+    }
+
+    /// Removes the hosts that know us by `addresses`.
+    pub(super) fn leave(&mut self, addresses: &BTreeSet<IpAddr>) {
+        let of_them = |host: &&Arc<MonitoredHost>| addresses.contains(&host.local);
+        let leaving: Vec<_> = self.hosts.keys().filter(of_them).cloned().collect();
+        leaving.iter().for_each(|host| self.remove(host));
     }
 
     /// Notes whether `host` holds locks or waits for some.

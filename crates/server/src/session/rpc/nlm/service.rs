@@ -49,15 +49,15 @@ pub(crate) struct Life {
 
 /// The work of the lock thread, without its sockets.
 pub(super) struct Service {
-    nlm: Arc<Nlm>,
-    hosts: Hosts,
+    pub(super) nlm: Arc<Nlm>,
+    pub(super) hosts: Hosts,
     /// Our NSM state number.
-    state: u32,
+    pub(super) state: u32,
     outgoing: Outgoing<Purpose>,
     /// Callbacks to be tried again.
     later: BTreeMap<(Mono, u64), Callback>,
     /// Notices to be begun.
-    notices: BTreeMap<(Mono, u64), Arc<MonitoredHost>>,
+    pub(super) notices: BTreeMap<(Mono, u64), Arc<MonitoredHost>>,
     serial: u64,
     tidy_at: Mono,
     in_grace: bool,
@@ -84,13 +84,15 @@ impl Service {
             out: Vec::new(),
         };
         service.in_grace = service.grace_until().is_some();
-        service.begin_notices();
+        let owed = service.hosts.owed();
+        service.begin_notices(owed);
         service
     }
 
-    fn begin_notices(&mut self) {
+    /// Has these hosts told, one after the other.
+    pub(super) fn begin_notices(&mut self, hosts: impl IntoIterator<Item = Arc<MonitoredHost>>) {
         let mut at = self.now;
-        for host in self.hosts.owed() {
+        for host in hosts {
             self.serial += 1;
             self.notices.insert((at, self.serial), host);
             at = at + NOTICE_PACE;

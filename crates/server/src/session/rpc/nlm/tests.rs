@@ -5,9 +5,12 @@ use super::service::Service;
 use super::*;
 use crate::locks::LockDoor;
 use crate::sync::{AtomicUsize, Ordering};
+use std::collections::BTreeSet;
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
+use tokio::sync::mpsc::error::TryRecvError;
 use weir_core::{ObjectKey, Shared};
 use weir_nfs::client::{Caller, NlmLock, NlmUnlock, RemoteCall, Reply};
 use weir_nfs::nlm::Status;
@@ -118,6 +121,7 @@ impl World {
                     callbacks += 1;
                     self.service.call_back(callback);
                 }
+                Message::Moved(moved) => self.service.moved(moved),
                 Message::Wake(_) | Message::RollCall(_) => {}
             }
         }
@@ -267,4 +271,55 @@ fn a_volume_that_is_gone_takes_no_locks() {
     assert_eq!(world.lock(1, 1, false).poll(), Some(Status::STALE_FH));
     world.service.tidy();
     assert_eq!(world.nlm.totals().hosts, 0);
+}
+
+/// The address by which the hosts of the tests know us.
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 9, 9));
+
+#[test]
+fn hosts_of_a_group_that_leaves_stay_in_the_catalogue_for_its_next_home() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    let mut left = world.nlm.leave(BTreeSet::from([LOCAL]));
+    world.run_thread();
+    assert_eq!(left.try_recv(), Err(TryRecvError::Disconnected));
+    world.nlm.locks.volume_gone(VOLUME);
+    world.nlm.note_released();
+    world.service.tidy();
+    assert_eq!(world.nlm.totals().hosts, 0);
+    assert_eq!(world.catalog.monitored_hosts().unwrap().len(), 1);
+}
+
+#[test]
+fn a_new_home_lets_hosts_reclaim_and_tells_them_when_it_can() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    let before = world.service.state;
+    // Another server over the same catalogue.
+    let locks = Arc::new(LockDoor::new(Limits::SERVER));
+    locks.volume_opened(VOLUME);
+    let (nlm, life) = Nlm::open_alone(&world.catalog, SystemClock::start(), locks).unwrap();
+    world.service = Service::new(Arc::clone(&nlm), life, 8);
+    world.nlm = nlm;
+    world.service.tick();
+    assert!(world.service.out.is_empty(), "no host is its own yet");
+    let (addresses, grace) = (BTreeSet::from([LOCAL]), Duration::from_secs(3600));
+    world.nlm.inherit(&world.catalog, &addresses, [VOLUME], grace).unwrap();
+    world.run_thread();
+    world.service.tick();
+    assert!(world.service.out.is_empty(), "the address is not here yet");
+    assert_ne!(world.service.state, before);
+    let mut newcomer = world.lock(2, 1, false);
+    // The first lock of a host waits for the disk.
+    assert_eq!(newcomer.poll(), None);
+    world.run_thread();
+    assert_eq!(newcomer.poll(), Some(Status::DENIED_GRACE_PERIOD));
+    world.nlm.notify(BTreeSet::from([[10, 8, 8, 8].into()]));
+    world.run_thread();
+    world.service.tick();
+    assert!(world.service.out.is_empty(), "another address");
+    world.nlm.notify(addresses);
+    world.run_thread();
+    world.service.tick();
+    assert!(!world.service.out.is_empty());
 }

@@ -69,7 +69,12 @@ impl LockThread {
                             self.reply(reply, sender);
                         }
                     }
-                    Message::RollCall(absent) => drop(absent),
+                    Message::RollCall(absent) => {
+                        self.view.load();
+                        self.datagrams.refresh();
+                        drop(absent);
+                    }
+                    Message::Moved(moved) => self.service.moved(moved),
                 }
             }
             self.datagrams.receive(&mut incoming);

@@ -100,6 +100,11 @@ impl Datagrams {
         Self { view: engine.view(), sockets: sockets.all, rate: Rate::default(), engine }
     }
 
+    /// Follows the volumes that are served.
+    pub(crate) fn refresh(&mut self) {
+        self.view.load();
+    }
+
     /// The sockets, to wait for.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = &DatagramSocket> {
         self.sockets.iter().map(|(_, socket)| socket)
@@ -122,6 +127,7 @@ impl Datagrams {
                 }
                 let served = self.view.load();
                 match answer(&self.engine, served, *serves, buffer, &arrived) {
+                    Some(Answer::Reply(_)) if !self.engine.right.allows() => {}
                     Some(Answer::Reply(reply)) => {
                         let reply = reply.get(RECORD_MARK_BYTES..).unwrap_or(&[]);
                         socket.send(reply, arrived.from, arrived.to);
@@ -133,8 +139,12 @@ impl Datagrams {
         }
     }
 
-    /// Sends from the socket that listens on the address it is to come from.
+    /// Sends from the socket that listens on the address it is to come from. Without the right to
+    /// reply the datagram is lost like any other.
     pub(crate) fn send(&self, datagram: &Datagram) {
+        if !self.engine.right.allows() {
+            return;
+        }
         let listens = |(serves, socket): &&(Serves, DatagramSocket)| {
             let bound = socket.bound().ip();
             *serves == Serves::Programs
