@@ -4,6 +4,10 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(feature = "cluster")]
+mod gateway;
 
 use std::process::ExitCode;
 

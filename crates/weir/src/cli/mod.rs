@@ -12,6 +12,7 @@ mod config;
 mod confirm;
 mod connect;
 mod export;
+mod gateway;
 mod group;
 mod health;
 mod level;
@@ -201,6 +202,9 @@ enum Command {
     /// List and close the sessions, opens and locks of clients
     #[command(subcommand)]
     Smb(smb::SmbCommand),
+    /// Create a cluster of gateways, join one, and manage its gateways and addresses
+    #[command(subcommand)]
+    Gateway(gateway::GatewayCommand),
     /// Back up, restore and check the catalogue: pools, volumes, contracts, rules and users
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
@@ -236,6 +240,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::User(command) => connect::with_client(&global, user::run(&global, &command)),
         Command::Group(command) => connect::with_client(&global, group::run(&global, &command)),
         Command::Smb(command) => connect::with_client(&global, smb::run(&global, &command)),
+        Command::Gateway(command) => gateway::run(&global, &command),
         Command::Catalog(command) => catalog::run(&global, &command),
         Command::Calibrate(args) => connect::with_client(&global, calibrate::run(&global, &args)),
         Command::Capacity => connect::with_client(&global, calibration::capacity(&global)),

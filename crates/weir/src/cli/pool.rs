@@ -3,8 +3,8 @@
 use super::{Global, Output, calibration, connect, print, values};
 use anyhow::Result;
 use clap::{ArgGroup, Args, Subcommand};
-use std::path::PathBuf;
-use weir_api::{Client, Dry, NewPool, Pool, PoolChange, Qos};
+use std::path::{Path, PathBuf};
+use weir_api::{CephFs, Client, Dry, NewPool, Pool, PoolChange, Qos};
 use weir_core::units::{Bytes, Rate};
 
 /// Create, show, change and delete capacity pools.
@@ -49,7 +49,8 @@ Examples:
   weir pool create shared --level standard --size 10TiB --qos manual --path /srv/shared
   weir pool create apps --qos flexible --size 2TiB --throughput 640MiB/s
   weir pool create home --qos shared --level standard --size 8TiB
-  weir pool create db --qos custom --size 1TiB --throughput 200MiB/s --iops 8000")]
+  weir pool create db --qos custom --size 1TiB --throughput 200MiB/s --iops 8000
+  weir pool create big --level premium --size 40TiB --ceph /etc/ceph/ceph.conf --path /weir/big")]
 pub(crate) struct Create {
     /// Name of the pool: 1 to 64 characters of A-Z a-z 0-9 . _ -
     pool: String,
@@ -74,10 +75,17 @@ pub(crate) struct Create {
     /// IOPS purchased for READs and WRITEs (custom pools), 1024 to 160000 [default: 16 per MiB/s]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
-    /// Directory on the server for the volumes of the pool [default: a directory in the data
-    /// directory]
+    /// Directory for the volumes of the pool, on the server or with --ceph in CephFS [default: a
+    /// directory in the data directory]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
+    /// Configuration file of Ceph, on all gateways of a cluster: the pool is in a directory of
+    /// CephFS. Pools of a cluster require it, and other servers do not have such pools
+    #[arg(long, value_name = "CONF", requires = "path")]
+    ceph: Option<PathBuf>,
+    /// User of Ceph with access to that directory, without the prefix `client.` [default: admin]
+    #[arg(long, value_name = "NAME", requires = "ceph")]
+    ceph_user: Option<String>,
     /// Allow the pool even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
@@ -189,9 +197,15 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         }
         (None, _) => "standard".to_owned(),
     };
-    let directory = match &args.path {
-        Some(path) => Some(std::path::absolute(path)?.to_string_lossy().into_owned()),
-        None => None,
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (directory, ceph) = match (&args.path, &args.ceph) {
+        (None, _) => (None, None),
+        (Some(path), None) => (Some(text(&std::path::absolute(path)?)), None),
+        // A path in CephFS has nothing to do with the directory that this command runs in.
+        (Some(path), Some(conf)) => {
+            let user = args.ceph_user.as_deref().unwrap_or("admin").to_owned();
+            (Some(text(path)), Some(CephFs { conf: text(&std::path::absolute(conf)?), user }))
+        }
     };
     let new = NewPool {
         name: args.pool.clone(),
@@ -201,6 +215,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         throughput_bytes_per_second: args.throughput,
         iops: args.iops,
         directory,
+        ceph,
     };
     let client = allowing(client, args.overcommit);
     let changed = client.create_pool(&new, dry(args.dry_run)).await?;
@@ -246,6 +261,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         ("volumes", pool.volumes.to_string()),
         ("directory", pool.directory),
     ];
+    fields.extend(pool.ceph.map(|ceph| ("CephFS", format!("{}, user {}", ceph.conf, ceph.user))));
     fields.extend(disks.map(|disks| ("file system", disks)));
     print::fields(&fields)
 }

@@ -12,7 +12,7 @@ pub(crate) fn over_nfs(volume: &Volume, server: &ServerInfo) -> Vec<String> {
     if !volume.sharing.protocols.contains(&Protocol::Nfs) {
         return Vec::new();
     }
-    let command = |address| mount_command(address, &volume.name, server.locks);
+    let command = |address| mount_command(at(volume, address), &volume.name, server.locks);
     let command = addresses(&server.nfs).map(command).next();
     command
         .map_or_else(Vec::new, |command| vec!["Mount it with:".to_owned(), format!("  {command}")])
@@ -23,7 +23,7 @@ pub(crate) fn over_smb(volume: &Volume, server: &ServerInfo) -> Vec<String> {
     if !volume.sharing.protocols.contains(&Protocol::Smb) {
         return Vec::new();
     }
-    let command = |address| connect_command(address, &volume.name);
+    let command = |address| connect_command(at(volume, address), &volume.name);
     match addresses(&server.smb).map(command).next() {
         Some(command) => vec!["Connect to its share with:".to_owned(), format!("  {command}")],
         None => vec![
@@ -49,6 +49,12 @@ pub(crate) fn read_only(volume: &Volume) -> Vec<String> {
 
 fn addresses(listened: &[String]) -> impl Iterator<Item = SocketAddr> {
     listened.iter().filter_map(|address| address.parse().ok())
+}
+
+/// The address of a volume of a cluster, on the port that the server listens on; else `listened`.
+fn at(volume: &Volume, listened: SocketAddr) -> SocketAddr {
+    let own = volume.address.as_ref().and_then(|address| address.parse().ok());
+    own.map_or(listened, |ip| SocketAddr::new(ip, listened.port()))
 }
 
 /// The command that mounts `volume` from the server at `address`, which serves `locks` or not.

@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
 use weir_control::ServerConfig;
-use weir_control::config::Override;
+use weir_control::config::{GatewayConfig, Override};
 
 /// Run the server in the foreground, until SIGTERM or SIGINT.
 ///
@@ -211,9 +211,24 @@ impl ConfigArgs {
 pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<()> {
     let config = args.config.load(global)?;
     logging::start(&config)?;
-    let served = weir_server::serve(&config);
+    let served = serve(&config);
     weir_control::log::flush();
-    Ok(served?)
+    served
+}
+
+/// Serves alone, or as the gateway that the data directory is of.
+fn serve(config: &ServerConfig) -> Result<()> {
+    match GatewayConfig::read(&config.data)? {
+        None => Ok(weir_server::serve(config)?),
+        #[cfg(feature = "cluster")]
+        Some(gateway) => crate::gateway::serve(config, &gateway),
+        #[cfg(not(feature = "cluster"))]
+        Some(gateway) => anyhow::bail!(
+            "{} is the data directory of gateway {}, but this program was built without gateways: build it with `--features cluster`",
+            config.data.display(),
+            gateway.gateway
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 use weir_api::{
     Changed, Client, Counting, NewVolume, OperationCount, Protocol, Sharing, Terms, TermsChange,
-    TopChange, Volume, VolumeChange, VolumeLive,
+    TopChange, Volume, VolumeChange, VolumeHome, VolumeLive,
 };
 use weir_core::units::{Bytes, Rate};
 use weir_report::terminal::Status;
@@ -69,6 +69,11 @@ pub(crate) enum VolumeCommand {
         /// Name of the volume
         volume: String,
     },
+    /// Show the gateway of a cluster that serves a volume, or move the volume to another
+    ///
+    /// All volumes of its address move with it. Clients stay connected to the address and keep
+    /// their locks.
+    Home(Home),
     /// Recount the used space of a volume while it is being served
     ///
     /// Use this after files were changed outside the server. The command shows the progress until
@@ -112,6 +117,10 @@ pub(crate) struct Create {
     /// Quota, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
+    /// Address at which clients reach the volume, in a cluster [default: the address with the least
+    /// load by contract]
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
     #[command(flatten)]
     terms: TermsArgs,
     #[command(flatten)]
@@ -142,6 +151,9 @@ pub(crate) struct Set {
     /// Quota, such as 1TiB; `weir volume resize` changes it
     #[arg(long, hide = true, group = "terms", value_parser = values::size)]
     quota: Option<u64>,
+    /// Address at which clients reach the volume, in a cluster, if it was imported and has none
+    #[arg(long, group = "terms", value_name = "ADDRESS")]
+    address: Option<String>,
     #[command(flatten)]
     terms: TermsArgs,
     #[command(flatten)]
@@ -154,6 +166,19 @@ pub(crate) struct Set {
     /// Show the effect, without making the change
     #[arg(long)]
     dry_run: bool,
+}
+
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir volume home projects
+  weir volume home projects --gateway g2")]
+pub(crate) struct Home {
+    /// Name of the volume
+    volume: String,
+    /// Gateway to move the volume to, with all volumes of its address
+    #[arg(long)]
+    gateway: Option<String>,
 }
 
 #[derive(Args)]
@@ -220,6 +245,7 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange {
                 pool: None,
                 quota_bytes: set.quota,
+                address: set.address.clone(),
                 top: set.ownership.change(),
                 terms: set.terms.change(),
                 sharing: set.sharing.change(),
@@ -244,6 +270,7 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let client = allowing(&client, *overcommit);
             self::change(&client, output, volume, change, *dry_run).await
         }
+        VolumeCommand::Home(args) => home(&client, output, args).await,
         VolumeCommand::Rescan { volume } => rescan(&client, output, volume).await,
         VolumeCommand::Delete { volume, yes, dry_run } => {
             let client = match yes | dry_run {
@@ -286,6 +313,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         name: args.volume.clone(),
         pool: args.pool.clone(),
         quota_bytes: args.quota,
+        address: args.address.clone(),
         top: args.ownership.change(),
         terms: args.terms.change(),
         sharing: args.sharing.change(),
@@ -302,6 +330,24 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
     let lines =
         [reach::over_nfs(&made, &server), reach::over_smb(&made, &server), reach::read_only(&made)];
     print::lines(lines.concat())
+}
+
+async fn home(client: &Client, output: Output, args: &Home) -> Result<()> {
+    let home = match &args.gateway {
+        Some(gateway) => client.move_home(&args.volume, gateway).await?,
+        None => client.volume_home(&args.volume).await?,
+    };
+    if output == Output::Json {
+        return print::json(&home);
+    }
+    let VolumeHome { volume, address, gateway, moving_to, moves_with } = home;
+    let mut fields = vec![("volume", volume), ("address", address)];
+    fields.push(("gateway", gateway.unwrap_or_else(|| "none at present".to_owned())));
+    fields.extend(moving_to.map(|to| ("moving to", to)));
+    if !moves_with.is_empty() {
+        fields.push(("moves with", moves_with.join(", ")));
+    }
+    print::fields(&fields)
 }
 
 /// The top directory of a volume, if it was to be changed.
@@ -342,6 +388,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         [Protocol::Nfs, Protocol::Smb].map(|one| volume.sharing.protocols.contains(&one));
     let mut fields = vec![("name", volume.name), ("pool", volume.pool)];
     fields.extend(over_nfs.then_some(("export", volume.export_path)));
+    fields.extend(volume.address.map(|address| ("address", address)));
     fields.extend([("quota", Bytes(volume.quota_bytes).to_string()), ("limit", limit)]);
     let ceiling = volume.level_ceiling_bytes_per_second;
     fields.extend(ceiling.map(|most| ("volume ceiling", Rate(most).to_string())));

@@ -9,6 +9,7 @@ mod bench;
 mod calibrate;
 mod contracts;
 mod delete;
+mod gateways;
 mod hardening;
 mod held;
 mod hostile;
