@@ -3,7 +3,8 @@
 # crates/store/tests/ceph, takes it down, and prints results in the form of the Test Anything
 # Protocol.
 #
-# STORE_TESTS names the built tests; without it they are built. Needs root, python3, unshare and
+# CEPH_TESTS names the built tests; without it they are built. Those of another package, which have
+# the name `ceph` too, are chosen by CEPH_PACKAGE (weir-store). Needs root, python3, unshare and
 # setpriv, and the packages of Ceph that ceph.py names. The cluster lives in network and process
 # namespaces of its own, so that another Ceph on the machine is out of reach, and ends with this
 # script however that ends. Its files lie below TMPDIR.
@@ -28,7 +29,7 @@ if [ "${1:-}" = cluster ]; then
 fi
 
 built() {
-    cargo test --package=weir-store --features=ceph --test=ceph --no-run --locked --quiet \
+    cargo test --package="${CEPH_PACKAGE:-weir-store}" --features=ceph --test=ceph --no-run --locked --quiet \
         --message-format=json | python3 -c '
 import json, sys
 for line in sys.stdin:
@@ -37,7 +38,7 @@ for line in sys.stdin:
         print(made["executable"])'
 }
 
-tests=${STORE_TESTS:-$(built)}
+tests=${CEPH_TESTS:-$(built)}
 tests=$(realpath -e "$tests") || { echo "not ok - the tests are built"; exit 1; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/weir-ceph.XXXXXX") || exit 1
 inside=''

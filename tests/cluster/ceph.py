@@ -16,7 +16,8 @@ Daemons are mon.a, mgr.x, osd.0 and those that follow, and mds.a.
 Needs root and, of Debian 12, ceph-mon, ceph-mgr, ceph-osd, ceph-mds, ceph-common and librados2.
 Clients read DIRECTORY/ceph.conf. The pid of each daemon is in DIRECTORY/run/NAME.pid, so that a test
 can end one of them. Environment: OSDS (3), SIZE (2) copies of the data, MDS (1) metadata servers,
-of which all but one stand by.
+of which all but one stand by, CEPH_ADDRESS (127.0.0.1), an address of this machine, if clients on
+other machines are to reach it.
 """
 
 import ctypes
@@ -30,7 +31,7 @@ import sys
 import time
 import uuid
 
-ADDRESS = "127.0.0.1"
+ADDRESS = os.environ.get("CEPH_ADDRESS", "127.0.0.1")
 WAIT_SECONDS = 120
 PROGRAMS = ["ceph-mon", "ceph-mgr", "ceph-osd", "ceph-mds", "ceph-authtool", "monmaptool"]
 

@@ -10,7 +10,8 @@
 
 Each one has loopback addresses of its own, 127.X.Y.1 to 127.X.Y.3, so that any number of them run at
 the same time. `up` and `hold` print two lines: DIR, and the endpoints as HOST:PORT,HOST:PORT,HOST:PORT.
-ETCD names the program, else it is the `etcd` in PATH (Debian: etcd-server). The ports are those that
+ETCD names the program, else it is the `etcd` in PATH (Debian: etcd-server). ETCD_NET, such as
+10.0.0, takes the addresses 10.0.0.1 to 10.0.0.3 of this machine instead. The ports are those that
 etcd uses by default. An etcd answers every member's health check when `up` returns."""
 
 import json
@@ -69,7 +70,7 @@ class Etcd:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
             fail(f"{directory} is not empty")
-        (directory / "net").write_text(free_net())
+        (directory / "net").write_text(os.environ.get("ETCD_NET") or free_net())
         return cls(directory)
 
     def host(self, member):

@@ -12,7 +12,7 @@ use weir_report::Page;
 const INDENTED_BYTES_MAX: usize = 64 << 10;
 
 /// A campaign with its options.
-pub(crate) trait Campaign {
+pub trait Campaign {
     /// Checks that the machine has everything that the campaign needs.
     ///
     /// # Errors
@@ -35,15 +35,15 @@ pub(crate) trait Campaign {
 
 /// The results of a campaign: its rules, and the files to write.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub struct Report {
     /// The rules that were judged.
-    pub(crate) checks: Vec<Check>,
+    pub checks: Vec<Check>,
     files: Vec<(PathBuf, String)>,
 }
 
 /// The origin of results.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// Version of the form of the JSON.
     version: u32,
     /// Version of the program.
@@ -54,7 +54,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// This program on this machine, now.
-    pub(crate) fn here() -> Self {
+    pub fn here() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             version: 1,
@@ -65,26 +65,26 @@ impl Origin {
     }
 
     /// The last line of a report.
-    pub(crate) fn foot(&self) -> String {
+    pub fn foot(&self) -> String {
         format!("Weir {}. {}", self.weir, self.machine)
     }
 }
 
 impl Report {
     /// The results of rules, without files.
-    pub(crate) const fn new(checks: Vec<Check>) -> Self {
+    pub const fn new(checks: Vec<Check>) -> Self {
         Self { checks, files: Vec::new() }
     }
 
     /// Adds a file.
-    pub(crate) fn file(mut self, path: PathBuf, text: String) -> Self {
+    pub fn file(mut self, path: PathBuf, text: String) -> Self {
         self.files.push((path, text));
         self
     }
 
     /// Adds the files `names` in the directory `out`, nothing if there is none: `data` as JSON, and
     /// `page` as Markdown or HTML, by the extension of each name.
-    pub(crate) fn files(
+    pub fn files(
         mut self,
         out: Option<&Path>,
         names: &[&str],
@@ -103,12 +103,12 @@ impl Report {
     }
 
     /// The file for people, which is the last.
-    pub(crate) fn main_file(&self) -> Option<&Path> {
+    pub fn main_file(&self) -> Option<&Path> {
         self.files.last().map(|(path, _)| path.as_path())
     }
 
     /// Was every rule kept?
-    pub(crate) fn kept(&self) -> bool {
+    pub fn kept(&self) -> bool {
         judge::all_kept(&self.checks)
     }
 
@@ -116,7 +116,7 @@ impl Report {
     ///
     /// # Errors
     /// Names the file that can't be written.
-    pub(crate) fn write(&self) -> Result<()> {
+    pub fn write(&self) -> Result<()> {
         self.files.iter().try_for_each(|(path, text)| write(path, text))
     }
 }
@@ -145,13 +145,13 @@ fn write(path: &Path, text: &str) -> Result<()> {
 }
 
 /// Makes the directory `work` and gives its absolute path.
-pub(crate) fn work_directory(work: &Path) -> Result<PathBuf> {
+pub fn work_directory(work: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(work).with_context(|| format!("cannot create {}", work.display()))?;
     Ok(work.canonicalize()?)
 }
 
 /// The server program: `given`, or the one beside this program.
-pub(crate) fn weir_program(given: Option<&Path>) -> Result<PathBuf> {
+pub fn weir_program(given: Option<&Path>) -> Result<PathBuf> {
     let weir = match given {
         Some(weir) => weir.to_owned(),
         None => this_program()?.with_file_name("weir"),
@@ -161,7 +161,7 @@ pub(crate) fn weir_program(given: Option<&Path>) -> Result<PathBuf> {
 }
 
 /// The path of this program.
-pub(crate) fn this_program() -> Result<PathBuf> {
+pub fn this_program() -> Result<PathBuf> {
     std::env::current_exe().context("cannot find the path of this program")
 }
 

@@ -1,7 +1,8 @@
 //! File systems in files: made, mounted, throttled, cut from power, and gone with the mount
 //! namespace.
 
-use anyhow::{Context, Result, bail};
+use crate::process::run;
+use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -133,26 +134,4 @@ impl Drop for Disk {
 /// Can block devices be throttled here?
 pub(crate) fn can_throttle() -> bool {
     Path::new(THROTTLE).exists()
-}
-
-/// Runs a program to its end; its own words are the error.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("cannot run {name}"))?;
-    if !output.status.success() {
-        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failing_program_is_quoted() {
-        let error = run(Command::new("ls").arg("/no/such/place")).unwrap_err().to_string();
-        assert!(error.starts_with("ls failed:") && error.contains("/no/such/place"), "{error}");
-        assert!(run(&mut Command::new("true")).is_ok());
-    }
 }

@@ -6,58 +6,58 @@ use weir_report::{Cell, Column, Table};
 
 /// One rule and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Check {
+pub struct Check {
     /// The rule in words.
-    pub(crate) rule: String,
+    pub rule: String,
     /// The worst value met.
-    pub(crate) worst: String,
+    pub worst: String,
     /// Was the rule kept?
-    pub(crate) passed: bool,
+    pub passed: bool,
     /// The interval in which the worst value was met, for a rule about intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) within: Option<Interval>,
+    pub within: Option<Interval>,
     /// The machine's state in that interval, if the rule was not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) meanwhile: Option<String>,
+    pub meanwhile: Option<String>,
 }
 
 impl Check {
     /// The rule, the worst that was met, and whether that is within the rule.
-    pub(crate) fn new(rule: impl Into<String>, worst: impl Into<String>, passed: bool) -> Self {
+    pub fn new(rule: impl Into<String>, worst: impl Into<String>, passed: bool) -> Self {
         let (rule, worst) = (rule.into(), worst.into());
         Self { rule, worst, passed, within: None, meanwhile: None }
     }
 
     /// The rule that `found` is at most `most`.
-    pub(crate) fn at_most(what: &str, found: f64, most: f64, unit: &str) -> Self {
+    pub fn at_most(what: &str, found: f64, most: f64, unit: &str) -> Self {
         let rule = format!("{what}, at most {most} {unit}");
         Self::new(rule, format!("{found:.0} {unit}"), found <= most)
     }
 
     /// This check, with its worst value met in the interval `from_s..to_s` (seconds of the load).
-    pub(crate) fn within(self, from_s: f64, to_s: f64) -> Self {
+    pub fn within(self, from_s: f64, to_s: f64) -> Self {
         Self { within: Some(Interval { from_s, to_s }), ..self }
     }
 
     /// This check, with a name before its rule.
-    pub(crate) fn of(self, who: &str) -> Self {
+    pub fn of(self, who: &str) -> Self {
         Self { rule: format!("{who}: {}", self.rule), ..self }
     }
 
     /// Prints the check in the form of the Test Anything Protocol.
-    pub(crate) fn print(&self) {
+    pub fn print(&self) {
         let word = if self.passed { "ok" } else { "not ok" };
         weir_report::outln!("{word} - {}: {}", self.rule, self.worst);
     }
 }
 
 /// Was every rule kept? A campaign that judged nothing has shown nothing.
-pub(crate) fn all_kept(checks: &[Check]) -> bool {
+pub fn all_kept(checks: &[Check]) -> bool {
     !checks.is_empty() && checks.iter().all(|check| check.passed)
 }
 
 /// The rules and their worst values.
-pub(crate) fn table(checks: &[Check]) -> Table {
+pub fn table(checks: &[Check]) -> Table {
     let columns = vec![Column::words("rule"), Column::figures("worst met"), Column::words("")];
     let rows = checks.iter().map(|check| {
         let word = if check.passed { "kept" } else { "missed" };

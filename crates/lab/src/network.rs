@@ -5,7 +5,7 @@
 //! The namespaces end with the campaign: their names are in its private `/run`, and no process
 //! outside holds them.
 
-use crate::disk::run;
+use crate::process::run;
 use anyhow::{Result, ensure};
 use std::net::Ipv4Addr;
 use std::path::Path;

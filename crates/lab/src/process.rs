@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A child process. Dropping it asks the process to end, and kills it if it does not.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     name: String,
     child: Child,
 }
@@ -24,7 +24,7 @@ impl Process {
     ///
     /// # Errors
     /// If the program can't be started.
-    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+    pub fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child =
             command.process_group(0).spawn().with_context(|| format!("cannot start {name}"))?;
@@ -33,7 +33,7 @@ impl Process {
 
     /// The process id.
     #[must_use]
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -41,7 +41,7 @@ impl Process {
     ///
     /// # Errors
     /// If the system can't tell.
-    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().with_context(|| format!("can't watch {}", self.name))
     }
 
@@ -50,7 +50,7 @@ impl Process {
     ///
     /// # Errors
     /// If it ends, or does not answer within 20 s.
-    pub(crate) fn wait_for_port(&mut self, address: SocketAddr, log: &Path) -> Result<()> {
+    pub fn wait_for_port(&mut self, address: SocketAddr, log: &Path) -> Result<()> {
         let begun = Instant::now();
         while TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {
             if let Some(status) = self.ended()? {
@@ -65,12 +65,12 @@ impl Process {
     }
 
     /// The child itself, to take its output from.
-    pub(crate) const fn child(&mut self) -> &mut Child {
+    pub const fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
     /// Ends it at once (SIGKILL), and waits until nothing of it is left.
-    pub(crate) fn kill(&mut self) -> Result<()> {
+    pub fn kill(&mut self) -> Result<()> {
         let name = &self.name;
         self.child.kill().with_context(|| format!("cannot kill {name}"))?;
         self.child.wait().with_context(|| format!("cannot wait for {name}"))?;
@@ -98,7 +98,7 @@ impl Process {
 }
 
 /// The directories in `/proc` of the threads of process `pid` whose names begin with `prefix`.
-pub(crate) fn threads_named(pid: u32, prefix: &str) -> Vec<PathBuf> {
+pub fn threads_named(pid: u32, prefix: &str) -> Vec<PathBuf> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
     let paths = tasks.filter_map(|task| Some(task.ok()?.path()));
     let named = |path: &PathBuf| {
@@ -109,13 +109,23 @@ pub(crate) fn threads_named(pid: u32, prefix: &str) -> Vec<PathBuf> {
 
 /// Memory of process `pid`, in MiB (`VmRSS` of proc(5)).
 #[expect(clippy::cast_precision_loss, reason = "memory stays far below 2^52 KiB")]
-pub(crate) fn resident_mib(pid: u32) -> Result<f64> {
+pub fn resident_mib(pid: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
         .with_context(|| format!("process {pid} is gone"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     Ok(kibibytes.context("the system does not tell how much memory a process holds")? as f64
         / 1024.0)
+}
+
+/// Runs a program to its end; its own words are the error.
+pub fn run(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    if !output.status.success() {
+        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
 }
 
 impl Drop for Process {
@@ -165,6 +175,13 @@ mod tests {
     fn memory_of_this_process_is_seen() {
         assert!(resident_mib(std::process::id()).unwrap() > 0.5);
         assert!(resident_mib(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_failing_program_is_quoted() {
+        let error = run(Command::new("ls").arg("/no/such/place")).unwrap_err().to_string();
+        assert!(error.starts_with("ls failed:") && error.contains("/no/such/place"), "{error}");
+        assert!(run(&mut Command::new("true")).is_ok());
     }
 
     #[test]

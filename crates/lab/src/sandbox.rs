@@ -2,14 +2,14 @@
 //! servers and mounts are separate from all others and are removed with the campaign.
 
 use crate::campaign::this_program;
-use crate::disk::run;
+use crate::process::run;
 use anyhow::{Context, Result, bail};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use weir_bench::program::find;
 
 /// Is this process root?
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn is_root() -> bool {
 ///
 /// # Errors
 /// Names all that are missing, and how to install them.
-pub(crate) fn programs(purpose: &str, programs: &[(&str, &str)]) -> Result<()> {
+pub fn programs(purpose: &str, programs: &[(&str, &str)]) -> Result<()> {
     let missing = programs.iter().filter(|(program, _)| find(program).is_none());
     let (missing, packages): (Vec<&str>, Vec<&str>) = missing.copied().unzip();
     if !missing.is_empty() {
@@ -31,7 +31,7 @@ pub(crate) fn programs(purpose: &str, programs: &[(&str, &str)]) -> Result<()> {
 ///
 /// # Errors
 /// Returns only if that fails.
-pub(crate) fn enter() -> Result<()> {
+pub fn enter() -> Result<()> {
     let own = this_program()?;
     let error = Command::new("unshare")
         .args(["--net", "--mount", "--propagation", "private", "--"])
@@ -43,7 +43,7 @@ pub(crate) fn enter() -> Result<()> {
 }
 
 /// Brings the loopback interface of a new network namespace up.
-pub(crate) fn loopback_up() -> Result<()> {
+pub fn loopback_up() -> Result<()> {
     run(Command::new("ip").args(["link", "set", "lo", "up"]))
 }
 

@@ -11,7 +11,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Whether the campaign was asked to stop. Clones share one state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop {
+pub struct Stop {
     asked: Arc<AtomicBool>,
 }
 
@@ -20,7 +20,7 @@ impl Stop {
     ///
     /// # Errors
     /// If signals can't be watched.
-    pub(crate) fn on_signals() -> Result<Self> {
+    pub fn on_signals() -> Result<Self> {
         let stop = Self::default();
         let asked = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -48,7 +48,7 @@ impl Stop {
     }
 
     /// Asks the campaign to stop.
-    pub(crate) fn ask(&self) {
+    pub fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
@@ -57,7 +57,7 @@ impl Stop {
     ///
     /// # Errors
     /// If there can be no more threads.
-    pub(crate) fn then(&self, act: impl FnOnce() + Send + 'static) -> Result<()> {
+    pub fn then(&self, act: impl FnOnce() + Send + 'static) -> Result<()> {
         let stop = self.clone();
         std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
             while !stop.asked() {
@@ -69,14 +69,14 @@ impl Stop {
     }
 
     /// The error of a campaign that was asked to stop.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         ensure!(!self.asked(), "interrupted");
         Ok(())
     }
 
     /// Whether the campaign was asked to stop.
     #[must_use]
-    pub(crate) fn asked(&self) -> bool {
+    pub fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 }

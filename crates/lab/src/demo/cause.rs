@@ -14,7 +14,7 @@ const MEMORY_PERCENT: f64 = 5.0;
 
 /// The machine's stalls, pressure and processor load `within` an interval, in words, by kind. The
 /// seconds must be those of the load to which the interval belongs.
-pub(super) fn meanwhile(seconds: &[Second], within: Interval) -> String {
+pub fn meanwhile(seconds: &[Second], within: Interval) -> String {
     let ends = seconds.iter().skip(1).map(|next| next.at_s).chain([f64::INFINITY]);
     let overlaps =
         |(second, end_s): &(&Second, f64)| second.at_s < within.to_s && *end_s > within.from_s;

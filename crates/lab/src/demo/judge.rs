@@ -3,8 +3,8 @@
 //! Every rule yields a [`Check`], passed or not, with the worst value met. Nothing here measures
 //! or prints.
 
-use super::rate::{Rate, STEP_S};
 use crate::judge::Check;
+use crate::rate::{Rate, STEP_S};
 use serde::Serialize;
 use weir_load::stats::result::{Interval, RunResult};
 use weir_report::percent;
@@ -197,8 +197,8 @@ pub(super) fn change_delay(rate: &Rate, at_s: f64, before: f64, after: f64) -> f
 
 #[cfg(test)]
 mod tests {
-    use super::super::rate::tests::series;
     use super::*;
+    use crate::rate::tests::series;
     use weir_load::stats::result::{JobResult, Latency, OpResult, VerifyResult};
     use weir_load::workload::Workload;
 

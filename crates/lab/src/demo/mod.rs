@@ -7,14 +7,13 @@
 
 mod board;
 mod cases;
-mod cause;
+pub(crate) mod cause;
 pub(crate) mod judge;
 mod outcome;
 mod phase;
 mod present;
 mod pressure;
 pub(crate) mod processors;
-pub(crate) mod rate;
 mod stalls;
 mod target;
 

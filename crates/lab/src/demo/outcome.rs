@@ -4,8 +4,8 @@ use super::cases::{Case, Load};
 use super::cause;
 use super::judge::{self, Change};
 use super::processors::Second;
-use super::rate::{Rate, sum};
 use crate::judge::Check;
+use crate::rate::{Rate, sum};
 use serde::Serialize;
 use weir_load::stats::result::{Interval, Point, RunResult};
 

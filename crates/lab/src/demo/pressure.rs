@@ -14,10 +14,10 @@ pub(super) struct Waited {
 
 /// The part of an interval in which at least one thread waited, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Pressure {
-    pub(crate) cpu_percent: f64,
-    pub(crate) io_percent: f64,
-    pub(crate) memory_percent: f64,
+pub struct Pressure {
+    pub cpu_percent: f64,
+    pub io_percent: f64,
+    pub memory_percent: f64,
 }
 
 impl Waited {

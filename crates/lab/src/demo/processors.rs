@@ -11,31 +11,31 @@ use std::time::{Duration, Instant};
 
 /// One second of the machine, in percent of all processors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Second {
+pub struct Second {
     /// Start of the second, in seconds since the load began.
-    pub(crate) at_s: f64,
+    pub at_s: f64,
     /// Time that anything ran on this machine.
-    pub(crate) busy_percent: f64,
+    pub busy_percent: f64,
     /// Time that something was to run and the host ran something else.
-    pub(crate) stolen_percent: f64,
+    pub stolen_percent: f64,
     /// Time that processes other than the server and this program ran, and kernel threads; `None`
     /// if no server is watched.
-    pub(crate) others_percent: Option<f64>,
+    pub others_percent: Option<f64>,
     /// The pressure in this second; `None` where the kernel has no PSI.
-    pub(crate) pressure: Option<Pressure>,
+    pub pressure: Option<Pressure>,
     /// The longest stall of each kind that began in this second, if it took 10 ms or more.
-    pub(crate) stalls: Vec<Longest>,
+    pub stalls: Vec<Longest>,
 }
 
 /// The longest stall of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Longest {
+pub struct Longest {
     /// The kind of the stall.
-    pub(crate) what: StallKind,
+    pub what: StallKind,
     /// Start of the stall, in seconds since the load began.
-    pub(crate) at_s: f64,
+    pub at_s: f64,
     /// Duration of the stall (ms).
-    pub(crate) ms: f64,
+    pub ms: f64,
 }
 
 /// The least processor time of other processes that is reported, in percent of all processors.
@@ -62,7 +62,7 @@ struct Look {
 }
 
 /// The watch over the machine, from its creation on.
-pub(crate) struct Watch {
+pub struct Watch {
     stalls: Stalls,
     server: Option<u32>,
     last: Option<Look>,
@@ -71,11 +71,11 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// The first second begins now.
-    pub(crate) fn new() -> Self {
+    pub fn begin() -> Self {
         Self::with(None)
     }
 
-    /// A [`Watch::new`] that also samples the workers of the server with process id `pid`.
+    /// A [`Watch::begin`] that also samples the workers of the server with process id `pid`.
     pub(crate) fn of(pid: u32) -> Self {
         Self::with(Some(pid))
     }
@@ -90,7 +90,7 @@ impl Watch {
     }
 
     /// To be called often: notes each second that has passed.
-    pub(crate) fn look(&mut self) {
+    pub fn look(&mut self) {
         let at = self.stalls.begun().elapsed();
         let Some(last) = self.last.filter(|last| at >= last.at + Duration::from_secs(1)) else {
             return;
@@ -101,7 +101,7 @@ impl Watch {
     }
 
     /// The seconds that have passed.
-    pub(crate) fn seconds(self) -> Vec<Second> {
+    pub fn seconds(self) -> Vec<Second> {
         let stalls = self.stalls.so_far();
         let mut seconds = self.seconds;
         let end_s = |at: usize, seconds: &[Second]| {

@@ -35,7 +35,7 @@ const URGENT: i32 = -20;
 /// The thread that a stall stopped, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum StallKind {
+pub enum StallKind {
     /// The watchdogs of all watched processors at once.
     AllWatchdogs,
     /// The watchdog of one processor.

@@ -3,8 +3,8 @@
 
 use super::server::Sample;
 use crate::demo::judge::windows;
-use crate::demo::rate::Rate;
 use crate::judge::Check;
+use crate::rate::Rate;
 use weir_load::stats::result::Interval;
 use weir_report::percent;
 

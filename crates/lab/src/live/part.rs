@@ -91,7 +91,7 @@ pub(super) struct Watching {
 impl Watching {
     /// From now on.
     pub(super) fn begin() -> Self {
-        Self { load_before: load_average(), watch: Watch::new() }
+        Self { load_before: load_average(), watch: Watch::begin() }
     }
 
     /// To be called often.

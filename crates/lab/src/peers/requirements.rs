@@ -1,7 +1,7 @@
 //! The requirements of comparisons on the machine and on their namespaces: Ganesha requires a
 //! port mapper, which must be separate from the machine's.
 
-use crate::disk::run;
+use crate::process::run;
 use crate::sandbox::{self, loopback_up};
 use anyhow::{Context, Result, bail};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Weir with a share, and a private smbd, on the same directory and for the same user.
 
 use super::super::servers::{POOL_TEBIBYTES, Peer, VOLUME_GIBIBYTES, loopback, volume_directory};
-use crate::disk::{Disk, run};
-use crate::process::Process;
+use crate::disk::Disk;
+use crate::process::{Process, run};
 use crate::server::{Settings, TestServer};
 use anyhow::{Context, Result, ensure};
 use std::fs::File;

@@ -48,7 +48,8 @@ impl Waits {
     }
 
     /// The same, but at most `answer` for each answer.
-    pub(in crate::engine) fn at_most(&self, answer: Duration) -> Self {
+    #[must_use]
+    pub fn at_most(&self, answer: Duration) -> Self {
         Self { answer: answer.min(self.answer), ..self.clone() }
     }
 

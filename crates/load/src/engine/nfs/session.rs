@@ -6,7 +6,7 @@ use crate::engine::net::{Blocking, Ports, Waits, connect};
 use crate::error::BenchError;
 use crate::target::NfsTarget;
 use std::hash::BuildHasher;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_nfs::client::{CallError, Caller, Refused, RemoteCall, Reply};
 use weir_nfs::rpc::{AuthStat, Deframer, RejectReason, Step};
@@ -88,11 +88,34 @@ impl Session {
         caller: Caller,
         waits: &Waits,
     ) -> Result<Self, BenchError> {
-        let Peer { address, service, ports } = peer;
+        let Peer { address, ports, .. } = peer;
         let stream = connect(address, source, ports)?;
+        Self::on(stream, peer, caller, waits)
+    }
+
+    /// Calls NFS over `stream`, which is connected to `address`; every call is made by `caller`,
+    /// with the time limits `waits`.
+    ///
+    /// # Errors
+    /// [`BenchError::Connection`] if the connection cannot be used.
+    pub fn over(
+        stream: TcpStream,
+        address: SocketAddr,
+        caller: Caller,
+        waits: &Waits,
+    ) -> Result<Self, BenchError> {
+        Self::on(stream, Peer { address, service: NFS, ports: Ports::Any }, caller, waits)
+    }
+
+    fn on(
+        stream: TcpStream,
+        peer: Peer,
+        caller: Caller,
+        waits: &Waits,
+    ) -> Result<Self, BenchError> {
         Ok(Self {
-            connection: Blocking::new(stream, (address, service), waits)?,
-            ports,
+            connection: Blocking::new(stream, (peer.address, peer.service), waits)?,
+            ports: peer.ports,
             caller,
             out: Vec::new(),
             received: Vec::new(),

@@ -1,0 +1,194 @@
+//! A gateway as an operator has it: a machine with a data directory, the helper and the server as
+//! processes of their own.
+
+use super::engines::Engines;
+use super::network::{INTERFACE, Machine, address_of};
+use super::operator::Operator;
+use anyhow::{Context, Result, bail};
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use weir_lab::process::Process;
+
+/// Name of the cluster.
+const CLUSTER: &str = "demo";
+/// Port of the server for other gateways.
+const LINKS_PORT: u16 = 7440;
+/// Port of the helper for other gateways.
+const HELPER_PORT: u16 = 7441;
+/// Port of NFS.
+pub(crate) const NFS_PORT: u16 = 2049;
+/// Longest time until a helper listens.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The program and the directories of all gateways.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// The `weir` program.
+    pub(crate) weir: PathBuf,
+    /// The directory of data directories.
+    pub(crate) work: PathBuf,
+    /// The directory of logs.
+    pub(crate) logs: PathBuf,
+}
+
+/// A gateway, whose processes end with this.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    /// Number of its machine.
+    number: u8,
+    weir: PathBuf,
+    data: PathBuf,
+    log: PathBuf,
+    // The server ends before the helper, in the order of these fields.
+    server: Option<Process>,
+    helper: Option<Process>,
+}
+
+impl Gateway {
+    /// Makes the data directory of a gateway: the first creates the cluster, all others join it
+    /// with the key of the first.
+    ///
+    /// # Errors
+    /// In the words of `weir gateway`.
+    pub(crate) fn create(
+        programs: &Programs,
+        engines: &Engines,
+        number: u8,
+        first: Option<&Self>,
+    ) -> Result<Self> {
+        let name = Self::name_of(number);
+        let gateway = Self {
+            number,
+            weir: programs.weir.clone(),
+            data: programs.work.join(&name),
+            log: programs.logs.join(format!("{name}.log")),
+            server: None,
+            helper: None,
+        };
+        std::fs::create_dir_all(&gateway.data)?;
+        let mut command = gateway.command();
+        command.args(["gateway", if first.is_some() { "join" } else { "init" }, "--data"]);
+        command.arg(&gateway.data).args(["--cluster", CLUSTER, "--gateway", &name]);
+        let at = |port| format!("{}:{port}", address_of(gateway.machine()));
+        command.args(["--links", &at(LINKS_PORT), "--helper-links", &at(HELPER_PORT)]);
+        command.args(["--etcd", &Engines::etcd_urls(), "--interface", INTERFACE]);
+        command.arg("--ceph-conf").arg(engines.ceph_conf());
+        command.arg("--helper-socket").arg(gateway.socket());
+        if let Some(first) = first {
+            command.arg("--key").arg(first.data.join("cluster.key"));
+        }
+        let output = gateway.machine().within(|| command.output().context("cannot run weir"))?;
+        if !output.status.success() {
+            bail!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(gateway)
+    }
+
+    /// Its name in the cluster.
+    pub(crate) fn name(&self) -> String {
+        Self::name_of(self.number)
+    }
+
+    fn name_of(number: u8) -> String {
+        format!("gateway-{number}")
+    }
+
+    /// Its machine.
+    pub(crate) const fn machine(&self) -> Machine {
+        Machine::Gateway(self.number)
+    }
+
+    /// Starts the helper, unless it runs, and the server. Returns once the server answers its
+    /// operator.
+    ///
+    /// # Errors
+    /// If one of them ends, or does not answer in time.
+    pub(crate) fn start(&mut self) -> Result<Operator> {
+        self.launch()?;
+        let data = self.data.clone();
+        let operator = Operator::connect(&data, || self.still_runs());
+        operator.with_context(|| format!("{}; see {}", self.name(), self.log.display()))
+    }
+
+    /// Starts the helper, unless it runs, and the server, and does not wait for the server.
+    ///
+    /// # Errors
+    /// If the helper does not listen in time.
+    pub(crate) fn launch(&mut self) -> Result<()> {
+        if self.helper.is_none() {
+            let mut helper = self.command();
+            helper.args(["gateway", "helper", "--data"]).arg(&self.data);
+            self.helper = Some(self.spawn(&mut helper)?);
+            self.wait_for_helper()?;
+        }
+        let mut server = self.command();
+        server.args(["serve", "--api", "none", "--nfs", &format!("0.0.0.0:{NFS_PORT}"), "--data"]);
+        server.arg(&self.data);
+        self.server = Some(self.spawn(&mut server)?);
+        Ok(())
+    }
+
+    /// Kills the server (SIGKILL). The helper stays, as it does on a real machine.
+    ///
+    /// # Errors
+    /// If the server had ended by itself.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.still_runs()?;
+        let mut server = self.server.take().context("the server does not run")?;
+        server.kill()
+    }
+
+    /// Checks that the server has not ended by itself.
+    ///
+    /// # Errors
+    /// If it has.
+    pub(crate) fn still_runs(&mut self) -> Result<()> {
+        let name = self.name();
+        let Some(server) = &mut self.server else { return Ok(()) };
+        match server.ended()? {
+            Some(status) => {
+                bail!("{name} ended by itself ({status}); see {}", self.log.display())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.data.join("helper.sock")
+    }
+
+    fn wait_for_helper(&mut self) -> Result<()> {
+        let (socket, begun) = (self.socket(), Instant::now());
+        loop {
+            if std::os::unix::net::UnixStream::connect(&socket).is_ok() {
+                return Ok(());
+            }
+            let ended = self.helper.as_mut().map(Process::ended).transpose()?.flatten();
+            if ended.is_some() || begun.elapsed() > PATIENCE {
+                let name = self.name();
+                bail!("the helper of {name} does not listen; see {}", self.log.display());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.weir);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Starts a process on the machine, with its output in the log.
+    fn spawn(&self, command: &mut Command) -> Result<Process> {
+        let output = open(&self.log)?;
+        command.stdout(output.try_clone()?).stderr(output);
+        self.machine().within(|| Process::start(command))
+    }
+}
+
+fn open(log: &Path) -> Result<File> {
+    let opened = OpenOptions::new().create(true).append(true).open(log);
+    opened.with_context(|| format!("cannot write {}", log.display()))
+}

@@ -1,0 +1,147 @@
+//! The operator's actions through the API of one gateway.
+
+use super::network::with_prefix;
+use anyhow::{Context, Result};
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use weir_api::{
+    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, NewAddress, NewPool, NewVolume,
+    Qos, Squash, TermsChange,
+};
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+/// Longest time until the API comes up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client of one gateway's API that waits for each answer.
+#[derive(Debug)]
+pub(crate) struct Operator {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Operator {
+    /// A client of the gateway with this data directory, as soon as its API answers. `still_runs`
+    /// is asked before each attempt.
+    ///
+    /// # Errors
+    /// If it does not answer in time; and those of `still_runs`.
+    pub(super) fn connect(data: &Path, mut still_runs: impl FnMut() -> Result<()>) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let operator = Self { runtime, client: Client::local(data) };
+        let begun = Instant::now();
+        loop {
+            still_runs()?;
+            match operator.runtime.block_on(operator.client.health()) {
+                Ok(_) => return Ok(operator),
+                Err(error) if begun.elapsed() > PATIENCE => return Err(error.into()),
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Makes a pool on CephFS whose volumes have a throughput each.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn create_pool(&self, name: &str, conf: &Path, directory: &str) -> Result<()> {
+        let new = NewPool {
+            name: name.to_owned(),
+            level: "standard".to_owned(),
+            size_bytes: 16 * 1024 * GIB,
+            qos: Qos::Manual,
+            directory: Some(directory.to_owned()),
+            ceph: Some(CephFs {
+                conf: conf.to_string_lossy().into_owned(),
+                user: "admin".to_owned(),
+            }),
+            ..NewPool::default()
+        };
+        self.done(self.client.create_pool(&new, Dry::No), || format!("making the pool {name}"))
+    }
+
+    /// Adds an address to the cluster.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn add_address(&self, address: Ipv4Addr) -> Result<()> {
+        let new = NewAddress { address: with_prefix(address) };
+        self.done(self.client.add_address(&new, Dry::No), || format!("adding {address}"))
+    }
+
+    /// Makes a volume at an address, and exports it to everybody.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn create_volume(
+        &self,
+        (name, pool): (&str, &str),
+        address: Ipv4Addr,
+        mibps: u64,
+    ) -> Result<()> {
+        let terms = TermsChange {
+            throughput_bytes_per_second: Some(mibps * MIB),
+            ..TermsChange::default()
+        };
+        let new = NewVolume {
+            name: name.to_owned(),
+            pool: pool.to_owned(),
+            quota_bytes: 100 * GIB,
+            address: Some(address.to_string()),
+            terms,
+            ..NewVolume::default()
+        };
+        self.done(self.client.create_volume(&new, Dry::No), || format!("making {name}"))?;
+        let rule = ExportRule {
+            network: "0.0.0.0/0".to_owned(),
+            access: Access::ReadWrite,
+            squash: Squash::None,
+            anon_uid: 65534,
+            anon_gid: 65534,
+        };
+        self.done(self.client.add_export(name, &rule, Dry::No), || format!("exporting {name}"))
+    }
+
+    /// Asks for a change of the catalogue that changes nothing else: one more export rule.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn change(&self, volume: &str, network: &str) -> Result<(), ClientError> {
+        let rule = ExportRule {
+            network: network.to_owned(),
+            access: Access::ReadOnly,
+            squash: Squash::All,
+            anon_uid: 65534,
+            anon_gid: 65534,
+        };
+        self.runtime.block_on(self.client.add_export(volume, &rule, Dry::No)).map(drop)
+    }
+
+    /// Moves all addresses away from a gateway. Returns before they have moved.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn drain(&self, gateway: &str) -> Result<()> {
+        self.done(self.client.drain_gateway(gateway), || format!("draining {gateway}"))
+    }
+
+    /// All addresses.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn addresses(&self) -> Result<Vec<Address>> {
+        self.runtime.block_on(self.client.addresses()).context("listing the addresses")
+    }
+
+    fn done<T>(
+        &self,
+        request: impl Future<Output = Result<T, ClientError>>,
+        doing: impl FnOnce() -> String,
+    ) -> Result<()> {
+        self.runtime.block_on(request).with_context(doing).map(drop)
+    }
+}

@@ -1,0 +1,387 @@
+//! A client of one volume: it writes blocks as stable, several at a time, as fast as the volume
+//! takes them. When its connection breaks, or there is no answer for a while, it connects to the
+//! same address again and sends what was not answered once more, under the same numbers, as the
+//! clients of operating systems do. Not here: what is expected of the volume.
+
+use super::course::{Break, Course};
+use super::ledger::{Found, Ledger};
+use crate::bed::CLIENTS;
+use anyhow::{Context, Result, bail, ensure};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use weir_core::Credentials;
+use weir_core::rng::{Rng, mix};
+use weir_load::engine::{Session, Waits, mount, status_name};
+use weir_load::error::BenchError;
+use weir_load::payload::Payload;
+use weir_load::{Control, NfsTarget};
+use weir_nfs::client::Caller;
+use weir_nfs::v3::wire::{
+    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, LookupArgs, ReadArgs, Res, Sattr3, StableHow,
+    Status, WriteArgs,
+};
+
+/// Bytes of each write.
+pub(super) const BLOCK_BYTES: u32 = 64 << 10;
+/// Blocks of the file.
+const BLOCKS: u32 = 128;
+/// Writes under way.
+const DEPTH: usize = 16;
+/// Time without any answer after which a connection counts as broken.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Longest time for one attempt to connect.
+const CONNECT: Duration = Duration::from_millis(250);
+/// Pause before the next attempt.
+const RETRY: Duration = Duration::from_millis(5);
+/// Pause before a refused write is sent again.
+const AGAIN: Duration = Duration::from_millis(20);
+/// Longest time for the answers to the last writes.
+const LAST: Duration = Duration::from_secs(30);
+/// Numbers of calls begin here, out of the way of those that sessions count by themselves.
+const FIRST_XID: u32 = 0x4000_0000;
+/// The file's name.
+const FILE: &[u8] = b"data";
+
+/// A volume under load.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// Number of the volume, from 1.
+    pub(super) number: u32,
+    /// Name of the volume, and of its export.
+    pub(super) name: String,
+    /// The address at which its clients reach it.
+    pub(super) address: SocketAddr,
+}
+
+/// The state that a client shares with its owner while it works.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Writes that were answered.
+    answered: AtomicU64,
+    /// No new writes.
+    finish: AtomicBool,
+}
+
+/// The result of a client.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// The course of its load.
+    pub(super) course: Course,
+    /// The result of reading everything back.
+    pub(super) found: Found,
+    /// Writes without an answer at the end.
+    pub(super) unanswered: u64,
+}
+
+/// A client at work, on a thread of its own.
+pub(super) struct Running {
+    shared: Arc<Shared>,
+    thread: JoinHandle<Result<Outcome>>,
+}
+
+impl Running {
+    /// Starts a client; its times count from `begun`, and `halt` ends it without an outcome. Its
+    /// file is there when this returns.
+    ///
+    /// # Errors
+    /// If the volume cannot be mounted, or refuses the file.
+    pub(super) fn start(target: &Target, begun: Instant, halt: &Control) -> Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let (told, ready) = std::sync::mpsc::channel();
+        let (target, halt, own) = (target.clone(), halt.clone(), Arc::clone(&shared));
+        let thread = std::thread::Builder::new().name(target.name.clone()).spawn(move || {
+            CLIENTS.enter()?;
+            let client = Client::new(target, (begun, halt), own)?;
+            // Whoever started it may have ended.
+            let _ = told.send(());
+            client.run()
+        })?;
+        match ready.recv() {
+            Ok(()) => Ok(Self { shared, thread }),
+            Err(_) => match thread.join() {
+                Ok(Err(error)) => Err(error),
+                _ => bail!("the thread of a client ended abnormally"),
+            },
+        }
+    }
+
+    /// Writes that were answered so far.
+    pub(super) fn answered(&self) -> u64 {
+        self.shared.answered.load(Ordering::Relaxed)
+    }
+
+    /// Has it ended?
+    pub(super) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Has it end its load: it reads everything back then.
+    pub(super) fn finish(&self) {
+        self.shared.finish.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the outcome.
+    ///
+    /// # Errors
+    /// If the client could not go on.
+    pub(super) fn wait(self) -> Result<Outcome> {
+        self.thread.join().unwrap_or_else(|_| bail!("the thread of a client ended abnormally"))
+    }
+}
+
+/// A write without an answer.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    xid: u32,
+    block: u32,
+    write: u32,
+}
+
+/// The answer to a write.
+enum Answer {
+    Done,
+    Refused(String),
+}
+
+struct Client {
+    target: Target,
+    begun: Instant,
+    halt: Control,
+    shared: Arc<Shared>,
+    caller: Caller,
+    payload: Payload,
+    file: Box<[u8]>,
+    session: Option<Session>,
+    pending: Vec<Pending>,
+    ledger: Ledger,
+    course: Course,
+    rng: Rng,
+    xid: u32,
+    /// Blocks that were written for the first time.
+    filled: u32,
+    finishing: Option<Instant>,
+}
+
+impl Client {
+    /// Mounts the volume and makes the file.
+    fn new(target: Target, (begun, halt): (Instant, Control), shared: Arc<Shared>) -> Result<Self> {
+        let caller = Caller::sys(&Credentials::ROOT, b"weir-cluster-lab");
+        let nfs = NfsTarget::new(target.address, format!("/{}", target.name));
+        let waits = Waits::checking(&halt).at_most(SILENCE);
+        let top = mount(&nfs, &caller, &waits)?;
+        let mut session = Session::of(&nfs, caller.clone(), &waits)?.patient();
+        let location = DirOpArgs3 { dir: FileHandle3(&top), name: FILE };
+        let how = CreateHow3::Unchecked(Sattr3 { mode: Some(0o644), ..Sattr3::NONE });
+        let made = session.call(&CreateArgs { location, how }, |result| match result {
+            Res::Ok(made) => Ok(made.object.map(|handle| Box::from(handle.0))),
+            Res::Fail(status, _) => Err(status),
+        })?;
+        let made = made.map_err(|status| refusal("CREATE", status))?;
+        let file = made.context("the server made a file and did not give its handle")?;
+        let run = mix(u64::from(std::process::id()) ^ u64::from(target.number) << 32);
+        Ok(Self {
+            ledger: Ledger::new((run, target.number), BLOCKS, BLOCK_BYTES),
+            rng: Rng::new(run),
+            target,
+            begun,
+            halt,
+            shared,
+            caller,
+            payload: Payload::new(),
+            file,
+            session: Some(session),
+            pending: Vec::new(),
+            course: Course::default(),
+            xid: FIRST_XID,
+            filled: 0,
+            finishing: None,
+        })
+    }
+
+    fn now_s(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+
+    /// Works until it is told to finish, and reads everything back.
+    fn run(mut self) -> Result<Outcome> {
+        loop {
+            match self.turn() {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(error @ BenchError::Stopped { .. }) => return Err(error.into()),
+                Err(error) => self.broken(&error),
+            }
+            ensure!(!self.halt.stopped(), "interrupted");
+        }
+        self.session = None;
+        let mut found = Found::default();
+        if let Err(error) = self.read_back(&mut found) {
+            ensure!(!self.halt.stopped(), "interrupted");
+            found.unread = Some(format!("{error:#}"));
+        }
+        let unanswered = self.pending.len() as u64;
+        Ok(Outcome { course: self.course, found, unanswered })
+    }
+
+    /// Sends writes and takes an answer. `true`: the load is over.
+    fn turn(&mut self) -> Result<bool, BenchError> {
+        if self.finishing.is_none() && self.shared.finish.load(Ordering::Relaxed) {
+            self.finishing = Some(Instant::now());
+        }
+        let is_late = self.finishing.is_some_and(|since| since.elapsed() > LAST);
+        if is_late || (self.finishing.is_some() && self.pending.is_empty()) {
+            return Ok(true);
+        }
+        if self.session.is_none() && !self.connect()? {
+            return Ok(false);
+        }
+        while self.finishing.is_none() && self.pending.len() < DEPTH {
+            let block = self.choose();
+            self.xid += 1;
+            let write = self.ledger.send(block);
+            self.send(Pending { xid: self.xid, block, write });
+        }
+        self.take()?;
+        Ok(false)
+    }
+
+    /// A block without a write under way: all in turn at first, then any.
+    fn choose(&mut self) -> u32 {
+        if self.filled < self.ledger.blocks() {
+            self.filled += 1;
+            return self.filled - 1;
+        }
+        loop {
+            let any = self.rng.below(u64::from(self.ledger.blocks()));
+            let block = u32::try_from(any).unwrap_or(0);
+            if self.pending.iter().all(|pending| pending.block != block) {
+                return block;
+            }
+        }
+    }
+
+    /// Queues a write, which is pending from now on.
+    fn send(&mut self, pending: Pending) {
+        self.pending.push(pending);
+        self.queue(pending);
+    }
+
+    fn queue(&mut self, Pending { xid, block, write }: Pending) {
+        let data = self.ledger.content(block, write, &self.payload);
+        let (offset, file) = (self.ledger.offset(block), FileHandle3(&self.file));
+        let (count, stable) = (BLOCK_BYTES, StableHow::FileSync);
+        if let Some(session) = &mut self.session {
+            session.queue_as(|caller, out| {
+                caller.call(out, xid, &WriteArgs { file, offset, count, stable, data: &data });
+            });
+        }
+    }
+
+    /// Takes the next answer.
+    fn take(&mut self) -> Result<(), BenchError> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        let pending = &self.pending;
+        let address = self.target.address;
+        let protocol = |detail: String| BenchError::Protocol { address, detail };
+        let (at, answer) = session.answer(|reply| {
+            let at = pending.iter().position(|pending| pending.xid == reply.xid);
+            let at = at.ok_or_else(|| protocol("a reply without a request".to_owned()))?;
+            let results = reply.results::<WriteArgs<'_>>();
+            let results = results.map_err(|error| protocol(error.to_string()))?;
+            Ok((at, judge(results)))
+        })?;
+        let now_s = self.now_s();
+        let pending = self.pending.swap_remove(at);
+        match answer {
+            Answer::Done => {
+                self.ledger.acknowledge(pending.block);
+                self.course.completed(now_s, BLOCK_BYTES);
+                self.shared.answered.fetch_add(1, Ordering::Relaxed);
+            }
+            Answer::Refused(why) => {
+                self.course.refused(|| format!("at {now_s:.1} s: {why}"));
+                std::thread::sleep(AGAIN);
+                self.xid += 1;
+                self.send(Pending { xid: self.xid, ..pending });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up the connection.
+    fn broken(&mut self, error: &BenchError) {
+        let Some(session) = self.session.take() else { return };
+        session.reset();
+        let (at_s, why) = (self.now_s(), error.in_full());
+        self.course.breaks.push(Break { at_s, why, ..Break::default() });
+    }
+
+    /// Makes one attempt to connect again, and sends what was not answered. `false`: there is no
+    /// connection yet.
+    fn connect(&mut self) -> Result<bool, BenchError> {
+        if let Some(last) = self.course.breaks.last_mut() {
+            last.attempts += 1;
+        }
+        let address = self.target.address;
+        let Ok(stream) = TcpStream::connect_timeout(&address, CONNECT) else {
+            std::thread::sleep(RETRY);
+            return Ok(false);
+        };
+        let local = |source| BenchError::Connection { address, source };
+        stream.set_nodelay(true).map_err(local)?;
+        let waits = Waits::checking(&self.halt).at_most(SILENCE);
+        self.session = Some(Session::over(stream, address, self.caller.clone(), &waits)?);
+        let now_s = self.now_s();
+        if let Some(last) = self.course.breaks.last_mut() {
+            last.connected_s = Some(now_s);
+        }
+        for pending in self.pending.clone() {
+            self.queue(pending);
+        }
+        Ok(true)
+    }
+
+    /// Mounts the volume anew, and compares every block that was acknowledged.
+    fn read_back(&self, found: &mut Found) -> Result<()> {
+        let nfs = NfsTarget::new(self.target.address, format!("/{}", self.target.name));
+        let waits = Waits::checking(&self.halt).at_most(LAST);
+        let top = mount(&nfs, &self.caller, &waits)?;
+        let mut session = Session::of(&nfs, self.caller.clone(), &waits)?.patient();
+        let what = DirOpArgs3 { dir: FileHandle3(&top), name: FILE };
+        let file = session.call(&LookupArgs { what }, |result| match result {
+            Res::Ok(found) => Ok(Box::<[u8]>::from(found.object.0)),
+            Res::Fail(status, _) => Err(status),
+        })?;
+        let file = file.map_err(|status| refusal("LOOKUP", status))?;
+        for block in (0..self.ledger.blocks()).filter(|block| self.ledger.is_acknowledged(*block)) {
+            let (offset, count) = (self.ledger.offset(block), BLOCK_BYTES);
+            let read = ReadArgs { file: FileHandle3(&file), offset, count };
+            session.call(&read, |result| match result {
+                Res::Ok(ok) => self.ledger.compare(block, ok.data, &self.payload, found),
+                Res::Fail(status, _) => self.ledger.lost(block, &status_name(status), found),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Was the whole block written, and is it stable?
+fn judge(results: weir_nfs::v3::wire::WriteRes) -> Answer {
+    match results {
+        Res::Ok(ok) if ok.count != BLOCK_BYTES => {
+            Answer::Refused(format!("{} of {BLOCK_BYTES} bytes were written", ok.count))
+        }
+        Res::Ok(ok) if ok.committed != StableHow::FileSync => {
+            Answer::Refused(format!("the write is {:?} and not stable", ok.committed))
+        }
+        Res::Ok(_) => Answer::Done,
+        Res::Fail(status, _) => Answer::Refused(format!("WRITE: {}", status_name(status))),
+    }
+}
+
+fn refusal(what: &str, status: Status) -> anyhow::Error {
+    anyhow::anyhow!("{what}: the server answered {}", status_name(status))
+}
