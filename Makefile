@@ -4,6 +4,7 @@ FUZZ_SECONDS ?= 3600
 FUZZ_JOBS ?= 1
 FUZZ_OUT ?= docs/fuzz.md
 DEMO_OUT ?= target/demo
+CLUSTER_DEMO_OUT ?= target/cluster-demo
 PEERS_OUT ?= docs/performance
 KILLS ?= 1000
 CUTS ?= 100
@@ -19,7 +20,7 @@ VDBENCH_OUT ?= target/vdbench-hosts
 PAIRS_OUT ?= target/pairs
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -34,6 +35,12 @@ build: ## the program, and its debug symbols in a file of their own (target/dist
 demo: ## build, then show contracts of every model kept under load, over NFS and SMB (about three minutes; target/demo)
 	cargo build --release --locked
 	target/release/weir-lab demo --out $(DEMO_OUT)
+
+cluster-demo: ## build, then show a cluster under load while parts of it die: three gateways, etcd, Ceph (needs root; about three minutes; target/cluster-demo)
+	cargo xtask preflight cluster
+	cargo build --release --locked --package weir-weir --features cluster
+	cargo build --release --locked --package weir-cluster-lab
+	target/release/weir-cluster-lab demo --out $(CLUSTER_DEMO_OUT)
 
 test: ## everything CI runs: checks, unit and property tests, fuzzing, real clients
 	CARGO_INCREMENTAL=0 cargo xtask test

@@ -15,7 +15,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 36] = [
+const FOR_TESTS: [Needed; 43] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -55,6 +55,14 @@ const FOR_TESTS: [Needed; 36] = [
     ("/usr/include/google/protobuf/descriptor.proto", "libprotobuf-dev"),
     ("etcd", "etcd-server"),
     ("etcdctl", "etcd-client"),
+    // For volumes on CephFS.
+    ("ceph-mon", "ceph-mon"),
+    ("ceph-mgr", "ceph-mgr"),
+    ("ceph-osd", "ceph-osd"),
+    ("ceph-mds", "ceph-mds"),
+    ("ceph", "ceph-common"),
+    ("/usr/lib/x86_64-linux-gnu/libcephfs.so.2", "libcephfs2"),
+    ("/usr/lib/x86_64-linux-gnu/librados.so.2", "librados2"),
 ];
 
 /// For `make peers`: the servers to compare with (Ganesha's file system module is a package without
@@ -69,6 +77,24 @@ const FOR_PEERS: [Needed; 9] = [
     ("ip", "iproute2"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.ext4", "e2fsprogs"),
+];
+
+/// For the campaigns of clusters: the engines, and what the client of etcd is built with. The
+/// libraries of Ceph are loaded at run time.
+const FOR_CLUSTER: [Needed; 13] = [
+    ("protoc", "protobuf-compiler"),
+    ("/usr/include/google/protobuf/descriptor.proto", "libprotobuf-dev"),
+    ("ip", "iproute2"),
+    ("python3", "python3"),
+    ("etcd", "etcd-server"),
+    ("ceph-mon", "ceph-mon"),
+    ("ceph-mgr", "ceph-mgr"),
+    ("ceph-osd", "ceph-osd"),
+    ("ceph-mds", "ceph-mds"),
+    ("ceph-authtool", "ceph-common"),
+    ("ceph", "ceph-common"),
+    ("/usr/share/doc/libcephfs2/copyright", "libcephfs2"),
+    ("/usr/share/doc/librados2/copyright", "librados2"),
 ];
 
 /// For `make conformance`, besides what the tests and the peers need: what pjdfstest is linked
@@ -92,6 +118,14 @@ pub(crate) fn deb() -> Result<()> {
 /// The missing things that can't be installed.
 pub(crate) fn peers() -> Result<()> {
     require(&FOR_PEERS)
+}
+
+/// Prepares for `make cluster-demo`.
+///
+/// # Errors
+/// The missing things that can't be installed.
+pub(crate) fn cluster() -> Result<()> {
+    require(&FOR_CLUSTER)
 }
 
 /// Prepares for `make conformance`.

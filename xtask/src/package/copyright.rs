@@ -2,6 +2,7 @@
 //! Debian's machine-readable form. Made from what cargo resolved and from the licence files that
 //! the crates bring, so that a new library can't be forgotten.
 
+use super::FEATURES;
 use crate::process;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -40,6 +41,9 @@ const WITHIN: [(&str, &str, Option<&str>); 2] = [
     ("libmimalloc-sys", "mimalloc", Some("c_src/mimalloc/v2/LICENSE")),
     ("libsqlite3-sys", "sqlite", None),
 ];
+
+/// Crates that bring no licence file, and the crate of the same project that brings theirs.
+const TEXT_OF: [(&str, &str); 1] = [("tonic-prost", "tonic")];
 
 const PUBLIC_DOMAIN: &str = "\
 The author disclaims copyright to this source code. In place of a legal notice, here is a blessing:
@@ -108,11 +112,12 @@ pub(super) fn text() -> Result<String> {
     let host = process::output("rustc", &["-vV"])?;
     let host = host.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.context("rustc does not say what it builds for")?;
-    let args = ["metadata", "--format-version=1", "--locked", "--filter-platform", host];
+    let args = ["metadata", "--format-version=1", "--locked", FEATURES, "--filter-platform", host];
     let metadata: Metadata = serde_json::from_str(&process::output("cargo", &args)?)?;
     let mut text = HEAD.to_owned();
-    for package in linked(&metadata)? {
-        text += &paragraph(package)?;
+    let linked = linked(&metadata)?;
+    for package in &linked {
+        text += &paragraph(package, &linked)?;
         text += &within(package)?;
     }
     Ok(text + TAIL)
@@ -143,7 +148,7 @@ fn linked(metadata: &Metadata) -> Result<Vec<&Package>> {
     Ok(linked)
 }
 
-fn paragraph(package: &Package) -> Result<String> {
+fn paragraph(package: &Package, linked: &[&Package]) -> Result<String> {
     let Package { name, version, authors, .. } = package;
     let license = package.license.as_deref().unwrap_or("unknown");
     let by = if authors.is_empty() { format!("The {name} authors") } else { authors.join(", ") };
@@ -156,7 +161,10 @@ fn paragraph(package: &Package) -> Result<String> {
             let _ = write!(text, "Comment: Notice:\n{}", indented(&notices));
         }
     } else {
-        let own = files(package, &["LICENSE", "LICENCE", "COPYING", "UNLICENSE"])?;
+        let with = TEXT_OF.iter().find(|(without, _)| without == name).map(|(_, with)| with);
+        let with = linked.iter().find(|other| Some(&other.name.as_str()) == with);
+        let with = with.unwrap_or(&package);
+        let own = files(with, &["LICENSE", "LICENCE", "COPYING", "UNLICENSE"])?;
         if own.is_empty() {
             bail!("{name} {version} is under {license} and brings no text of it");
         }
@@ -259,11 +267,13 @@ mod tests {
     #[test]
     fn what_is_linked_is_told_and_what_only_builds_or_tests_is_not() {
         let text = text().unwrap();
-        for told in ["tokio", "axum", "libsqlite3-sys", "rustix", "clap_mangen"] {
+        for told in ["tokio", "axum", "libsqlite3-sys", "rustix", "clap_mangen", "etcd-client"] {
             assert!(text.contains(&format!("\nFiles: linked/{told}-")), "{told}");
         }
         assert!(text.contains("\nFiles: linked/sqlite/*\n"));
         assert!(text.contains("\nFiles: linked/mimalloc/*\n") && text.contains("Daan Leijen"));
+        let tonic = text.split("\nFiles: linked/tonic-prost-").nth(1).unwrap();
+        assert!(tonic.split("\nFiles: ").next().unwrap().contains("Permission is hereby granted"));
         for left_out in ["criterion", "proptest", "serde_derive", "nfs3_client", "cc"] {
             assert!(!text.contains(&format!("\nFiles: linked/{left_out}-")), "{left_out}");
         }

@@ -16,7 +16,11 @@ use std::process::Command;
 const OUT: &str = "target/debian";
 /// The files for debhelper, as they lie in this repository.
 const DEBIAN: &str = "dist/debian";
+/// The units of systemd: the server's, and that of the helper of a gateway's machine.
 const UNIT: &str = "dist/weir.service";
+const HELPER_UNIT: &str = "dist/weir-helper.service";
+/// The features of the program that is shipped.
+const FEATURES: &str = "--features=weir-weir/cluster";
 
 /// The command line's request.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -83,7 +87,7 @@ pub(crate) fn build(weir: &Path, revision: Option<&str>, out: &Path) -> Result<V
 /// The program as it is shipped.
 fn release() -> Result<PathBuf> {
     let mut build = Command::new("cargo");
-    build.args(["build", "--release", "--locked", "--package=weir-weir", "--bin=weir"]);
+    build.args(["build", "--release", "--locked", "--package=weir-weir", "--bin=weir", FEATURES]);
     if !process::succeeds(&mut build)? {
         bail!("the release does not build");
     }
@@ -115,6 +119,8 @@ fn lay_out(weir: &Path, stage: &Path, changelog: &str) -> Result<()> {
     fs::write(debian.join("changelog"), changelog)?;
     fs::write(debian.join("copyright"), copyright::text()?)?;
     fs::copy(UNIT, debian.join("weir.service"))?;
+    // debhelper finds it where `weir.install` puts it, and handles both units together.
+    fs::copy(HELPER_UNIT, stage.join("weir-helper.service"))?;
     fs::copy(weir, stage.join("weir")).context("copying the program")?;
     for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"] {
         fs::copy(document, stage.join(document)).with_context(|| document.to_owned())?;

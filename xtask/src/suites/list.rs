@@ -1,7 +1,7 @@
 //! The suites: what each needs, in which lane it runs, and how.
 
 use super::count::{Tally, cargo_line, count_lines, tap_line};
-use super::programs::{FEATURES, Programs};
+use super::programs::{self, FEATURES, Programs};
 use crate::{check, fuzz, package, preflight, process};
 use anyhow::{Context, Result};
 use std::num::NonZero;
@@ -47,7 +47,7 @@ pub(super) enum Need {
     Program(&'static str),
 }
 
-pub(super) const SUITES: [Suite; 15] = [
+pub(super) const SUITES: [Suite; 16] = [
     Suite { name: "check", lane: Lane::Cargo, needs: &[], run: run_checks },
     Suite {
         name: "workspace",
@@ -59,6 +59,19 @@ pub(super) const SUITES: [Suite; 15] = [
             Need::Program("etcdctl"),
         ],
         run: run_workspace,
+    },
+    Suite {
+        name: "ceph",
+        lane: Lane::Cargo,
+        needs: &[
+            Need::Root,
+            Need::Program("ip"),
+            Need::Program("python3"),
+            Need::Program("ceph-mon"),
+            Need::Program("ceph-osd"),
+            Need::Program("ceph-mds"),
+        ],
+        run: run_ceph,
     },
     Suite {
         name: "crash",
@@ -247,6 +260,18 @@ fn run_workspace(run: &Run<'_>) -> Result<Tally> {
         }
         schedules.arg("--features=weir-qos/schedules,weir-server/schedules").args(tests);
         tally += count_lines(&mut schedules, run.mark, cargo_line)?;
+    }
+    Ok(tally)
+}
+
+/// The tests of the store on CephFS, and of a gateway that serves it, each on a small Ceph of its
+/// own.
+fn run_ceph(run: &Run<'_>) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for (package, script) in [("store", "ceph-store"), ("server", "ceph-server")] {
+        let mut script = Command::new(format!("tests/cluster/{script}.sh"));
+        let tests = programs::test(package, "ceph")?;
+        tally += count_lines(script.env("CEPH_TESTS", tests), run.mark, tap_line)?;
     }
     Ok(tally)
 }

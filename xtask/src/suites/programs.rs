@@ -5,13 +5,14 @@
 
 use crate::process;
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Features that a build of a fresh clone does without: they need packages of Debian.
-pub(super) const FEATURES: &str = "--features=weir-etcd/client";
+pub(super) const FEATURES: &str = "--features=weir-weir/cluster,weir-etcd/client";
 
 /// Where the programs are kept: a build beside a suite replaces those in Cargo's directory.
 const KEPT: &str = "target/suites";
@@ -34,6 +35,25 @@ pub(crate) fn build() -> Result<Programs> {
     }
     fs::create_dir_all(KEPT).with_context(|| format!("making {KEPT}"))?;
     Ok(Programs { weir: kept("weir")?, lab: kept("weir-lab")?, reports: kept("examples/reports")? })
+}
+
+/// The program of the integration test `name` of `package`, built as the workspace's tests are.
+pub(super) fn test(package: &str, name: &str) -> Result<PathBuf> {
+    let mut build = Command::new("cargo");
+    build.args(["test", "--workspace", "--test", name, "--no-run", FEATURES]);
+    build.args(["--locked", "--quiet", "--message-format=json"]);
+    let built = build.output().context("running cargo")?;
+    if !built.status.success() {
+        bail!("the test {name} does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+    }
+    let source = format!("crates/{package}/tests/{name}/main.rs");
+    let text = String::from_utf8_lossy(&built.stdout);
+    let made = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = |made: Value| {
+        let is_it = made.pointer("/target/src_path")?.as_str()?.ends_with(&source);
+        is_it.then(|| made.get("executable")?.as_str().map(PathBuf::from)).flatten()
+    };
+    made.filter_map(program).next().with_context(|| format!("there is no test {source}"))
 }
 
 /// Copies a file that was built in the profile of tests.
