@@ -218,8 +218,8 @@ fn told(report: &Report) {
     }
 }
 
-/// Has each of `held` held until `until`, also those whose leases ended, and shortens the leases that
-/// end later. All are tried.
+/// Has each of `held` held until `until`, also those whose leases ended, and shortens the leases
+/// that end later. All are tried.
 async fn hold_all(
     client: &Client,
     held: Vec<Place>,
