@@ -35,7 +35,7 @@ pub(crate) enum Machine {
 
 impl Machine {
     /// The name of its network namespace.
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Engines => "engines".to_owned(),
             Self::Gateway(number) => format!("gateway-{number}"),
@@ -70,7 +70,7 @@ impl Machine {
     /// If there is no such machine.
     pub(crate) fn enter(self) -> Result<()> {
         let path = Path::new("/run/netns").join(self.name());
-        let namespace = File::open(&path).with_context(|| format!("no machine {self:?}"))?;
+        let namespace = File::open(&path).with_context(|| format!("no machine {}", self.name()))?;
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
             .with_context(|| format!("cannot enter {}", path.display()))
     }

@@ -189,7 +189,7 @@ pub(super) fn data(found: &Found) -> Check {
 /// the gateways that served the address, in this order.
 pub(super) fn replies(senders: &Senders, address: Ipv4Addr, owners: &Owners) -> Check {
     let words = |machines: &[Machine]| {
-        let names: Vec<String> = machines.iter().map(|one| format!("{one:?}")).collect();
+        let names: Vec<String> = machines.iter().map(|one| one.name()).collect();
         if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
     };
     let seen = senders.get(&address).map(Vec::as_slice).unwrap_or_default();

@@ -149,7 +149,7 @@ fn volumes(measured: &Measured, contract_mibps: f64) -> Vec<VolumeOutcome> {
         Some(VolumeOutcome {
             name: target.name.clone(),
             address: address.into(),
-            gateways: owners.served().iter().map(|machine| format!("{machine:?}")).collect(),
+            gateways: owners.served().iter().map(|machine| machine.name()).collect(),
             measured_mibps: rate.bytes_between(judged.from_s, judged.to_s)
                 / MIB
                 / judged.length_s(),

@@ -132,7 +132,7 @@ impl Stage {
     /// The place of a gateway in the lists.
     pub(super) fn place(&self, machine: Machine) -> Result<usize> {
         let place = self.gateways.iter().position(|gateway| gateway.machine() == machine);
-        place.with_context(|| format!("{machine:?} is no gateway"))
+        place.with_context(|| format!("{} is no gateway", machine.name()))
     }
 }
 
