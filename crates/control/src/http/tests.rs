@@ -17,7 +17,7 @@ use crate::plane::{
     OperationCount, PlaneError, Step, Top, TopChange, Totals, VolumeConnection, VolumeHistograms,
     VolumeLive, VolumeReading, VolumeUses,
 };
-use crate::sync::lock;
+use crate::sync::{AtomicBool, Ordering, lock};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
@@ -30,7 +30,7 @@ use weir_api::{
     Client, ClientError, Dry, ExportRule, LevelChange, NewLevel, NewPool, NewVolume, PoolChange,
     Qos, TermsChange, VolumeChange,
 };
-use weir_catalog::Snapshot;
+use weir_catalog::{Pool, Snapshot};
 use weir_core::{FsError, FsResult, OpClass, VolumeId};
 
 const GIB: u64 = 1 << 30;
@@ -49,6 +49,10 @@ struct FakePlane {
     /// The failure of the next change of a top directory. The change is made before a failure of
     /// the device, as if a sync had failed.
     top_fails: Mutex<Option<FsError>>,
+    /// Pools have trees of volumes in them.
+    trees: AtomicBool,
+    /// Another server is the home of all volumes.
+    elsewhere: AtomicBool,
     logins: Arc<Logins>,
 }
 
@@ -84,7 +88,18 @@ impl Plane for FakePlane {
         }
     }
 
+    fn holds_volumes(&self, _: &Pool) -> io::Result<bool> {
+        Ok(self.trees.load(Ordering::Relaxed))
+    }
+
+    fn is_home_of(&self, _: &weir_catalog::Volume) -> bool {
+        !self.elsewhere.load(Ordering::Relaxed)
+    }
+
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
+        if self.elsewhere.load(Ordering::Relaxed) {
+            return None;
+        }
         let limit_bytes_per_second = *lock(&self.limits).get(&id)?;
         let used_bytes = *lock(&self.used);
         let counting = *lock(&self.counting);
@@ -132,6 +147,9 @@ impl Plane for FakePlane {
     }
 
     fn top(&self, id: VolumeId) -> Option<Top> {
+        if self.elsewhere.load(Ordering::Relaxed) {
+            return None;
+        }
         lock(&self.limits).get(&id)?;
         let new = Top { uid: 0, gid: 0, mode: 0o755 };
         Some(lock(&self.tops).get(&id).copied().unwrap_or(new))

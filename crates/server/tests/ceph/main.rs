@@ -289,6 +289,11 @@ fn a_volume_moves_between_pools_while_it_is_served_and_while_it_is_not(gateway: 
     catalog.change_volume("v", &to("one"), None, Mode::Commit).unwrap();
     gateway.server.plane().apply(catalog.snapshot()).unwrap();
     assert!(gateway.behind.format("/two/volumes/1").is_some(), "nobody serves it");
+    let snapshot = catalog.snapshot();
+    let holds = |pool: &str| {
+        gateway.server.plane().holds_volumes(snapshot.pool_named(pool).unwrap()).unwrap()
+    };
+    assert_eq!((holds("one"), holds("two")), (false, true), "\"two\" must not be deleted");
     gateway.adopt();
     assert!(gateway.behind.format("/one/volumes/1").is_some());
     let live = gateway.server.plane().volume_live(VolumeId(1)).unwrap();

@@ -1,6 +1,7 @@
 //! The routes that only gateways of a cluster have.
 
 use super::*;
+use crate::sync::Ordering;
 use std::future::ready;
 use weir_api::GatewayState::{Drained, Draining, Ending, Live, New, Silent};
 use weir_api::{Address, CephFs, NewAddress, Role};
@@ -169,6 +170,54 @@ async fn gateway() -> (Running, Arc<Told>) {
 fn on_ceph(path: &str) -> NewPool {
     let ceph = Some(CephFs { conf: "/etc/ceph/ceph.conf".to_owned(), user: "weir".to_owned() });
     NewPool { directory: Some(path.to_owned()), ceph, ..pool(Qos::Auto) }
+}
+
+#[tokio::test]
+async fn a_change_names_the_gateways_that_do_not_follow_it() {
+    let (running, told) = gateway().await;
+    let second = NewAddress { address: "10.0.0.2/24".to_owned() };
+    let planned = running.client.add_address(&second, Dry::Run).await.unwrap();
+    assert_eq!(planned.warnings, []);
+    let made = running.client.add_address(&second, Dry::No).await.unwrap();
+    let codes: Vec<_> = made.warnings.iter().map(|warning| warning.code.as_str()).collect();
+    assert_eq!(codes, ["not_followed"]);
+    let message = &made.warnings[0].message;
+    assert!(message.ends_with(": g2"), "of those that live, but for this one: {message}");
+    lock(&told.view).attached.remove(&GatewayId(2));
+    let gone = running.client.remove_address("10.0.0.2", Dry::No).await.unwrap();
+    assert_eq!(gone.warnings, [], "nobody else lives");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_volume_with_another_home_is_no_fault_of_this_gateway() {
+    let (running, _) = gateway().await;
+    let client = &running.client;
+    running.plane.elsewhere.store(true, Ordering::Relaxed);
+    client.create_pool(&on_ceph("/weir/p"), Dry::No).await.unwrap();
+    client.create_volume(&volume("a", None), Dry::No).await.unwrap();
+    let health = client.health().await.unwrap();
+    assert!(health.ready && health.unserved.is_empty());
+    assert_eq!(health.volumes_served, 0);
+    let owner = weir_api::TopChange { uid: Some(7), ..weir_api::TopChange::default() };
+    let change = VolumeChange { top: Some(owner), ..VolumeChange::default() };
+    let (status, error) = refusal(client.change_volume("a", &change, Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (409, "volume_not_served"));
+    assert!(error.message.contains("`weir volume home a`"), "{}", error.message);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_pool_on_ceph_stays_until_all_files_of_its_volumes_are_moved_or_removed() {
+    let (running, _) = gateway().await;
+    let client = &running.client;
+    client.create_pool(&on_ceph("/weir/p"), Dry::No).await.unwrap();
+    running.plane.trees.store(true, Ordering::Relaxed);
+    let (status, error) = refusal(client.delete_pool("p", Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (409, "pool_not_empty"));
+    running.plane.trees.store(false, Ordering::Relaxed);
+    client.delete_pool("p", Dry::No).await.unwrap();
+    running.stop().await;
 }
 
 #[tokio::test]
