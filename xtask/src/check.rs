@@ -10,7 +10,7 @@ use std::process::Command;
 type Step = (&'static str, &'static str, &'static [&'static str]);
 
 // The `test` profile everywhere, so that dependencies are built once for checks and tests.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     ("formatting", "cargo", &["fmt", "--all", "--check"]),
     (
         "lints",
@@ -19,6 +19,23 @@ const STEPS: [Step; 5] = [
             "clippy",
             "--workspace",
             "--all-targets",
+            "--all-features",
+            "--profile=test",
+            "--locked",
+            "--quiet",
+            "--",
+            "-Dwarnings",
+        ],
+    ),
+    // `--all-targets` leaves out tests with `test = false`.
+    (
+        "lints of the tests on a cluster",
+        "cargo",
+        &[
+            "clippy",
+            "--workspace",
+            "--test=ceph",
+            "--test=cluster",
             "--all-features",
             "--profile=test",
             "--locked",

@@ -10,8 +10,8 @@ use std::time::Duration;
 use weir_core::store::{MakeKind, Stability, WriteHow};
 use weir_core::{FsError, Name, ObjectKey, Shared, Store};
 use weir_store::{
-    Ceph, CephMonitors, CephOpenError, CephSession, CephStore, Removal, StoreControl, claim_pool,
-    move_volume, remove_volume,
+    Ceph, CephMonitors, CephOpenError, CephStore, Removal, StoreControl, claim_pool, move_volume,
+    remove_volume,
 };
 
 fn name(text: &str) -> Name<'_> {
@@ -152,7 +152,7 @@ fn a_gateway_that_waits_for_an_epoch_knows_it() {
     let monitors = CephMonitors::connect(&conf, "admin", 30).unwrap();
     let first = epoch_of(&socket);
     // A session that there is no more.
-    let gone = [CephSession::unpacked(0x7f00_0001_0000_0001)];
+    let gone = ["127.0.0.1:0/1".to_owned()];
     let epochs = [1, 2].map(|_| monitors.blocklist(&gone, Duration::from_secs(60)).unwrap());
     assert!(first < epochs[0] && epochs[0] < epochs[1], "{first} {epochs:?}");
     ceph.wait_for_epoch(epochs[1]).unwrap();
