@@ -13,6 +13,9 @@ use std::path::Path;
 use std::ptr::{NonNull, null, null_mut};
 use std::time::Duration;
 
+/// Most commands under way at a time, each of which has a thread.
+const AT_A_TIME: usize = 16;
+
 /// `rados_t`.
 type RawCluster = c_void;
 
@@ -121,11 +124,25 @@ impl CephMonitors {
     /// `InvalidInput` for what is no address; the monitors' error.
     pub fn blocklist(&self, addresses: &[String], time: Duration) -> std::io::Result<u64> {
         let lists = addresses.iter().map(|list| addresses_of(list));
-        for address in lists.collect::<Result<Vec<_>, _>>()?.concat() {
+        let single = lists.collect::<Result<Vec<_>, _>>()?.concat();
+        let refuse = |address: &String| {
             self.command(&format!(
                 r#"{{"prefix":"osd blocklist","blocklistop":"add","addr":"{address}","expire":{}.0}}"#,
                 time.as_secs().max(1)
-            ))?;
+            ))
+        };
+        for some in single.chunks(AT_A_TIME) {
+            // All at the same time: the monitors put commands that come together on record with one
+            // map, and wait for up to a second (`paxos_propose_interval`) between two maps.
+            std::thread::scope(|scope| {
+                let sent: Vec<_> =
+                    some.iter().map(|address| scope.spawn(|| refuse(address))).collect();
+                let joined = sent.into_iter().map(|one| {
+                    let abnormal = |_| Err(std::io::Error::other("a thread ended abnormally"));
+                    one.join().unwrap_or_else(abnormal).map(drop)
+                });
+                joined.collect::<Vec<_>>().into_iter().collect::<std::io::Result<()>>()
+            })?;
         }
         let functions = Rados::get().map_err(std::io::Error::other)?;
         // SAFETY: the handle is valid and connected.
