@@ -3,11 +3,12 @@
 # and runs pjdfstest on each; a volume's other file system is its neighbour.
 set -u
 here=$1 out=$2 pjdfstest=$3
-options=vers=3,proto=tcp,mountproto=tcp,nolock,nconnect=4,hard
+# shellcheck source=pjdfstest.bash
+. "$here/pjdfstest.bash"
 
 # mount_export SERVER FS PORT MOUNTPORT PATH
 mount_export() {
-    mkdir -p "/mnt/$1/$2" && mount -t nfs -o "$options,port=$3,mountport=$4" "10.77.0.1:$5" "/mnt/$1/$2"
+    mkdir -p "/mnt/$1/$2" && mount -t nfs -o "$pjdfstest_options,port=$3,mountport=$4" "10.77.0.1:$5" "/mnt/$1/$2"
 }
 
 failed=0

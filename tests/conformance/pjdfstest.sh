@@ -17,16 +17,10 @@ out=$2
 PJDFSTEST=$(realpath -e "${PJDFSTEST:?the pjdfstest program}") || exit 1
 # shellcheck source=../clients/suite.bash
 . "$clients/suite.bash"
+# shellcheck source=pjdfstest.bash
+. "$here/pjdfstest.bash"
 disks=/run/disks
 rm -f "$out"/*
-
-# The guest has this machine's accounts; pjdfstest wants a second ordinary user.
-add_account() {
-    cp /etc/passwd /etc/group "$work" &&
-        echo 'tests:x:5001:5001::/nonexistent:/usr/sbin/nologin' >>"$work/passwd" &&
-        echo 'tests:x:5001:' >>"$work/group" &&
-        mount --bind "$work/passwd" /etc/passwd && mount --bind "$work/group" /etc/group
-}
 
 make_disk() {
     local quiet=-qF

@@ -1,7 +1,8 @@
 //! pjdfstest over the kernel's client: runs it on Weir, on NFS-Ganesha and on the file systems
 //! alone, and decides. What is known to fail is listed with an id that `docs/conformance.md`
 //! explains; a failure that is not listed counts, a listed test that passes counts, and so does a
-//! test that Ganesha passes and Weir does not, listed or not.
+//! test that Ganesha passes and Weir does not, listed or not. Over volumes on CephFS it is run on
+//! Weir alone.
 
 use crate::{preflight, process, suites};
 use anyhow::{Context, Result, bail};
@@ -14,6 +15,8 @@ use std::process::Command;
 const OUT: &str = "target/conformance";
 const KNOWN: &str = "tests/conformance/pjdfstest-known.txt";
 const FILE_SYSTEMS: [&str; 2] = ["ext4", "xfs"];
+const CEPHFS_OUT: &str = "target/conformance-cephfs";
+const CEPHFS: &str = "cephfs";
 const COLUMNS: [(&str, &str); 6] = [
     ("local", "ext4"),
     ("ganesha", "ext4"),
@@ -24,7 +27,7 @@ const COLUMNS: [(&str, &str); 6] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Passed,
     Failed,
     Skipped,
@@ -33,7 +36,8 @@ enum Verdict {
 /// The result of one run for each test.
 type Run = BTreeMap<String, Verdict>;
 
-/// A test known to fail on Weir, on one file system or on `*`, and the id of the reason.
+/// A test known to fail on Weir, on one file system or on `*`, which is ext4 and XFS, and the id of
+/// the reason.
 #[derive(Debug, PartialEq, Eq)]
 struct Known {
     id: String,
@@ -54,7 +58,7 @@ pub(crate) fn run() -> Result<bool> {
 
 /// Reads the results in `folder`, prints them, and decides.
 fn judge(folder: &Path) -> Result<bool> {
-    let known = known(&fs::read_to_string(KNOWN).with_context(|| format!("reading {KNOWN}"))?)?;
+    let known = listed()?;
     let mut runs = BTreeMap::new();
     for (server, file_system) in COLUMNS {
         let path = folder.join(format!("{server}-{file_system}"));
@@ -79,6 +83,42 @@ fn judge(folder: &Path) -> Result<bool> {
     Ok(surprises.is_empty())
 }
 
+/// Runs pjdfstest on volumes on CephFS that `weir` serves, and gives the verdict of each test: one
+/// that is known to fail counts as skipped, and a surprise as failed.
+pub(crate) fn on_cephfs(weir: &Path, mark: &str) -> Result<Vec<Verdict>> {
+    let mut script = Command::new("tests/conformance/pjdfstest-cephfs.sh");
+    script.arg(CEPHFS_OUT).env("WEIR", weir).env("PJDFSTEST", preflight::PJDFSTEST);
+    if !process::succeeds(&mut script)? {
+        bail!("not all of pjdfstest was run; the rest of it is in {CEPHFS_OUT}");
+    }
+    let path = Path::new(CEPHFS_OUT).join("weir-cephfs");
+    let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+    let run = parse(&String::from_utf8_lossy(&text));
+    let known = listed()?;
+    let mut verdicts = Vec::new();
+    for (test, verdict) in &run {
+        let found = surprise(test, Some(*verdict), CEPHFS, &known);
+        let (verdict, words) = match (&found, verdict) {
+            (Some(words), _) => (Verdict::Failed, format!("not ok - {test} # {words}")),
+            (None, Verdict::Passed) => (Verdict::Passed, format!("ok - {test}")),
+            (None, _) => (Verdict::Skipped, format!("ok - {test} # SKIP")),
+        };
+        println!("{mark}{words}");
+        verdicts.push(verdict);
+    }
+    let absent = known.iter().filter(|known| known.file_system == CEPHFS);
+    for Known { test, .. } in absent.filter(|known| !run.contains_key(&known.test)) {
+        println!("{mark}not ok - {test} # it is listed and not a test");
+        verdicts.push(Verdict::Failed);
+    }
+    Ok(verdicts)
+}
+
+/// The list of known failures.
+fn listed() -> Result<Vec<Known>> {
+    known(&fs::read_to_string(KNOWN).with_context(|| format!("reading {KNOWN}"))?)
+}
+
 /// Lines of `test   ok`, `test   FAILED` or `test   skipped`; what is said of one is indented.
 fn parse(text: &str) -> Run {
     let verdict = |word| match word {
@@ -101,7 +141,7 @@ fn known(text: &str) -> Result<Vec<Known>> {
     lines
         .map(|line| match line.split_whitespace().collect::<Vec<_>>().as_slice() {
             [id, file_system, test]
-                if *file_system == "*" || FILE_SYSTEMS.contains(file_system) =>
+                if ["*", CEPHFS].contains(file_system) || FILE_SYSTEMS.contains(file_system) =>
             {
                 Ok(Known {
                     id: (*id).to_owned(),
@@ -130,26 +170,37 @@ fn surprises(runs: &BTreeMap<(&str, &str), Run>, known: &[Known]) -> Vec<String>
     for file_system in FILE_SYSTEMS {
         for test in &all {
             let of = |server| runs[&(server, file_system)].get(*test).copied();
-            let entry = known.iter().find(|known| {
-                known.test == **test && ["*", file_system].contains(&known.file_system.as_str())
-            });
-            match (of("weir"), entry) {
-                (Some(Verdict::Failed), None) => {
-                    found.push(format!("{test} fails on {file_system}"));
-                }
-                (Some(Verdict::Passed | Verdict::Skipped), Some(Known { id, .. })) => {
-                    found.push(format!("{test} does not fail on {file_system}, known as {id}"));
-                }
-                _ => {}
-            }
+            found.extend(surprise(test, of("weir"), file_system, known));
             if of("ganesha") == Some(Verdict::Passed) && of("weir") != Some(Verdict::Passed) {
                 found.push(format!("{test} passes with Ganesha alone on {file_system}"));
             }
         }
     }
-    let unknown = known.iter().filter(|known| !all.contains(&known.test));
+    let here = known.iter().filter(|known| known.file_system != CEPHFS);
+    let unknown = here.filter(|known| !all.contains(&known.test));
     found.extend(unknown.map(|known| format!("{} is listed and not a test", known.test)));
     found
+}
+
+/// The verdict of a test on Weir, if it is not the one that the list lets expect.
+fn surprise(
+    test: &str,
+    verdict: Option<Verdict>,
+    file_system: &str,
+    known: &[Known],
+) -> Option<String> {
+    let covers = |known: &&Known| match known.file_system.as_str() {
+        "*" => FILE_SYSTEMS.contains(&file_system),
+        one => one == file_system,
+    };
+    let entry = known.iter().filter(|known| known.test == test).find(covers);
+    match (verdict, entry) {
+        (Some(Verdict::Failed), None) => Some(format!("{test} fails on {file_system}")),
+        (Some(Verdict::Passed | Verdict::Skipped), Some(Known { id, .. })) => {
+            Some(format!("{test} does not fail on {file_system}, known as {id}"))
+        }
+        _ => None,
+    }
 }
 
 fn count(run: &Run, verdict: Verdict) -> usize {
@@ -232,6 +283,18 @@ mod tests {
         assert_eq!(surprises(&runs("ok", "FAILED"), &listed).len(), 1);
         assert_eq!(surprises(&runs("ok", "skipped"), &[]).len(), 1);
         assert!(known("C1 btrfs chmod::basic").is_err());
+    }
+
+    #[test]
+    fn a_list_for_cephfs_says_nothing_of_other_file_systems() {
+        let both = known("P1 * chmod::basic\n").unwrap();
+        let ceph = known("C1 cephfs chmod::basic\n").unwrap();
+        let failed = Some(Verdict::Failed);
+        assert!(surprise("chmod::basic", failed, CEPHFS, &both).is_some());
+        assert!(surprise("chmod::basic", failed, "xfs", &ceph).is_some());
+        assert_eq!(surprise("chmod::basic", failed, CEPHFS, &ceph), None);
+        assert!(surprise("chmod::basic", Some(Verdict::Passed), CEPHFS, &ceph).is_some());
+        assert_eq!(surprises(&runs("ok", "ok"), &ceph), Vec::<String>::new());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::count::{Tally, cargo_line, count_lines, tap_line};
 use super::programs::{self, FEATURES, Programs};
+use crate::conformance::{self, Verdict};
 use crate::{check, fuzz, package, preflight, process};
 use anyhow::{Context, Result};
 use std::num::NonZero;
@@ -47,7 +48,7 @@ pub(super) enum Need {
     Program(&'static str),
 }
 
-pub(super) const SUITES: [Suite; 16] = [
+pub(super) const SUITES: [Suite; 17] = [
     Suite { name: "check", lane: Lane::Cargo, needs: &[], run: run_checks },
     Suite {
         name: "workspace",
@@ -197,6 +198,26 @@ pub(super) const SUITES: [Suite; 16] = [
         run: |run| run_script(run, "tests/clients/smb-kernel.sh"),
     },
     Suite {
+        name: "pjdfstest",
+        lane: Lane::Beside,
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("linux.uml"),
+            Need::Program("modprobe"),
+            Need::Program("busybox"),
+            Need::Program("mount.nfs"),
+            Need::Program("ip"),
+            Need::Program("python3"),
+            Need::Program("etcd"),
+            Need::Program("ceph-mon"),
+            Need::Program("ceph-osd"),
+            Need::Program("ceph-mds"),
+            Need::Program(preflight::PJDFSTEST),
+        ],
+        run: run_pjdfstest,
+    },
+    Suite {
         name: "workers",
         lane: Lane::Beside,
         needs: &[
@@ -285,6 +306,19 @@ fn run_fuzz(_: &Run<'_>) -> Result<Tally> {
         for row in fuzz::run_together(&host, some, FUZZ_SECONDS)? {
             tally.passed += usize::from(row.is_clean);
             tally.failed += usize::from(!row.is_clean);
+        }
+    }
+    Ok(tally)
+}
+
+/// pjdfstest over the kernel's client, on volumes on CephFS.
+fn run_pjdfstest(run: &Run<'_>) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for verdict in conformance::on_cephfs(&run.programs.weir, run.mark)? {
+        match verdict {
+            Verdict::Passed => tally.passed += 1,
+            Verdict::Failed => tally.failed += 1,
+            Verdict::Skipped => tally.skipped += 1,
         }
     }
     Ok(tally)

@@ -28,7 +28,7 @@ const KEY: &str = "cluster.key";
 /// The catalogue of a server that is alone.
 const ALONE: &str = "weir.db";
 /// The network interfaces of this machine.
-const INTERFACES: &str = "/sys/class/net";
+const INTERFACES: &str = "/proc/self/net/dev";
 
 /// The place of a gateway: in its cluster, and on its machine.
 #[derive(Args)]
@@ -240,14 +240,13 @@ fn check_directory(directory: &Path) -> Result<()> {
 }
 
 fn check_interface(interface: &str) -> Result<()> {
-    let all = Path::new(INTERFACES);
-    if all.join(interface).exists() {
+    let table = fs::read_to_string(INTERFACES).with_context(|| INTERFACES.to_owned())?;
+    let rows = table.lines().filter_map(|line| line.split_once(':'));
+    let mut names: Vec<_> = rows.map(|(name, _)| name.trim()).collect();
+    if names.contains(&interface) {
         return Ok(());
     }
-    let entries = fs::read_dir(all).into_iter().flatten().flatten();
-    let mut names: Vec<_> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
+    names.sort_unstable();
     bail!(
         "--interface: this machine has no network interface {interface:?}; it has {}",
         names.join(", ")
