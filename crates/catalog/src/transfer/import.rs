@@ -9,15 +9,17 @@ use super::Replacement;
 use crate::cephfs::Ceph;
 use crate::cluster::{ClusterPlace, Secret, Vault};
 use crate::directory::{self, Lock};
-use crate::error::{ClusterError, Result};
+use crate::error::{CatalogError, ClusterError, Result};
 use crate::members::InterfaceAddress;
 use crate::restore::{self, Replace};
 use crate::sealer::Sealer;
 use crate::snapshot::Snapshot;
-use crate::{backup, ceph, owner, rows, schema};
+use crate::{backup, ceph, owner, rows, schema, tokens};
 use rusqlite::{Connection, params};
 use std::path::Path;
 
+/// Length of the secret that signs reports, in bytes.
+const REPORT_KEY_BYTES: usize = 32;
 /// What stays with the machine that the catalogue comes from.
 const OF_MACHINE: &str = "
     DELETE FROM condemned WHERE ceph_conf IS NULL;
@@ -44,7 +46,7 @@ impl Import {
     ///
     /// # Errors
     /// `Locked`, `NoCatalog`, `ForeignOwner`, `RestoreInterrupted`, `NewerFormat`, `BadSecret`,
-    /// `Damaged`, `Io`, `Database`.
+    /// `BadReportKey`, `DamagedTokens`, `Damaged`, `Io`, `Database`.
     pub fn of_directory(directory: &Path) -> Result<Self> {
         let path = directory::existing_catalog(directory)?;
         owner::check_directory(directory)?;
@@ -56,6 +58,13 @@ impl Import {
         for which in [Secret::Reports, Secret::Passwords, Secret::Tokens] {
             let found = directory::read_if_there(directory, which.file())?;
             secrets.extend(found.map(|found| (which, found)));
+        }
+        tokens::look(directory)?;
+        let is_bad = |(which, content): &(Secret, Vec<u8>)| {
+            *which == Secret::Reports && content.len() != REPORT_KEY_BYTES
+        };
+        if secrets.iter().any(is_bad) {
+            return Err(CatalogError::BadReportKey { path: directory.join("report.key") });
         }
         image.execute_batch(OF_MACHINE)?;
         rows::load(&image, directory)?;
@@ -159,7 +168,10 @@ impl Import {
             Some((_, key)) => key.clone(),
             None => Vault::of(place)?.read(Secret::Passwords)?.unwrap_or_default().0,
         };
-        let sealer = Sealer::with_key(Path::new("/"), snapshot.instance(), &key);
+        let sealer = Sealer::with_key(Path::new(""), snapshot.instance(), &key);
+        if let Some(fault) = sealer.fault() {
+            return Err(fault.into());
+        }
         match sealer.shut(snapshot.users()) {
             None => Ok(()),
             Some((users, _)) => Err(ClusterError::PasswordsShut { users }.into()),
@@ -174,7 +186,7 @@ impl Import {
 ///
 /// # Errors
 /// `Exists` if it has a pool, a level or a user and may not be replaced; `LocalPools`,
-/// `VolumesWithoutAddress`, `PasswordsShut`; those of a change. Nothing was changed then, unless it
+/// `VolumesWithoutAddress`, `PasswordsShut`, `BadSmbKey`; those of a change. Nothing was changed then, unless it
 /// is `InDoubt`.
 pub fn import_into_cluster(
     place: &ClusterPlace,

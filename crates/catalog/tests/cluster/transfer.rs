@@ -199,7 +199,10 @@ fn what_a_cluster_cannot_take_over_is_refused_and_nothing_is_written() {
         backup.on_ceph(&ceph(), Path::new("/weir")).unwrap()
     };
     refused(&backup(), "passwords_unreadable", "1 user(s)");
-    let other = backup().with_password_key(b"weir-smb-key 1\n".to_vec());
+    let cut = backup().with_password_key(b"weir-smb-key 1\n".to_vec());
+    refused(&cut, "bad_smb_key", "smb.key");
+    let other = format!("weir-smb-key 1\n{}\n", "07".repeat(32));
+    let other = backup().with_password_key(other.into_bytes());
     refused(&other, "passwords_unreadable", "smb.key");
     let no_address = {
         let first = cluster.gateway("first");
