@@ -49,11 +49,12 @@ Examples:
     /// after the restore; their files remain on disk, and no new volume reuses their directories.
     /// The restored catalogue is checked, and problems are reported.
     ///
-    /// With the data directory of a gateway, the backup of a cluster is restored to etcd, also where
-    /// etcd's data was lost; stop the servers of all gateways first. The key file has to be the one
-    /// that the cluster had at the time of the backup. With --replace, the existing catalogue is kept
-    /// in a backup replaced-N.backup, and the cluster keeps its gateways, addresses and API tokens;
-    /// where there is none, those of the backup come back. Clients continue with the same mounts.
+    /// With the data directory of a gateway, the backup of a cluster is restored to etcd, also
+    /// where etcd's data was lost; stop the servers of all gateways first. The key file has to be
+    /// the one that the cluster had at the time of the backup. With --replace, the existing
+    /// catalogue is kept in a backup replaced-N.backup, and the cluster keeps its gateways,
+    /// addresses and API tokens; where there is none, those of the backup come back. Clients
+    /// continue with the same mounts.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog restore /backup/weir.backup

@@ -1,5 +1,5 @@
-//! The catalogue of a cluster from the machine of one of its gateways, by way of etcd and not of the
-//! gateway, which may run or not. For commands about the catalogue as a whole.
+//! The catalogue of a cluster from the machine of one of its gateways, by way of etcd and not of
+//! the gateway, which may run or not. For commands about the catalogue as a whole.
 
 use super::member::with_etcd;
 use crate::cluster;
@@ -106,13 +106,11 @@ impl Shared<'_> {
 
 /// The names of the gateways that accept a connection at the address of their links.
 fn answering<'a>(gateways: impl Iterator<Item = &'a Gateway>) -> Vec<String> {
-    let answers = |gateway: &&Gateway| {
-        TcpStream::connect_timeout(&gateway.links, ANSWERS_WITHIN).is_ok()
-    };
+    let answers =
+        |gateway: &&Gateway| TcpStream::connect_timeout(&gateway.links, ANSWERS_WITHIN).is_ok();
     std::thread::scope(|scope| {
-        let asking: Vec<_> = gateways
-            .map(|gateway| (gateway, scope.spawn(move || answers(&gateway))))
-            .collect();
+        let asking: Vec<_> =
+            gateways.map(|gateway| (gateway, scope.spawn(move || answers(&gateway)))).collect();
         let found = asking.into_iter().filter_map(|(gateway, asked)| {
             // A question that was not asked to its end is no answer that the gateway has ended.
             asked.join().unwrap_or(true).then(|| gateway.name.clone())

@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::json;
 use std::path::{PathBuf, absolute};
 use weir_catalog::{
-    Ceph, Import, InterfaceAddress, Replace, Snapshot, Volume, export_cluster,
-    import_into_cluster, preview_import,
+    Ceph, Import, InterfaceAddress, Replace, Snapshot, Volume, export_cluster, import_into_cluster,
+    preview_import,
 };
 use weir_control::config::CephConfig;
 
@@ -47,8 +47,8 @@ pub(crate) struct ImportArgs {
     /// all addresses of the cluster by their contracts
     #[arg(long, value_name = "ADDRESS/PREFIX", value_delimiter = ',')]
     address: Vec<InterfaceAddress>,
-    /// Copy of the file smb.key of the server that SOURCE comes from; a backup does not have it, and
-    /// the passwords of users cannot be opened without it
+    /// Copy of the file smb.key of the server that SOURCE comes from; a backup does not have it,
+    /// and the passwords of users cannot be opened without it
     #[arg(long, value_name = "FILE", conflicts_with = "without_passwords")]
     smb_key: Option<PathBuf>,
     /// Import the users without their passwords, which have to be set again
@@ -66,8 +66,8 @@ pub(crate) struct ImportArgs {
 /// Write the catalogue of the cluster to the data directory of a server that is alone
 ///
 /// Run the command on the machine of a gateway, with its data directory (--data). OUT is new or
-/// empty, and becomes a data directory that `weir serve` serves. Gateways may run meanwhile; changes
-/// that come later are not in it.
+/// empty, and becomes a data directory that `weir serve` serves. Gateways may run meanwhile;
+/// changes that come later are not in it.
 ///
 /// Volumes keep their names, quotas, contracts and rules; users and groups, passwords, custom
 /// levels and API tokens come along. The cluster is not changed. Files are not copied: volumes are
@@ -128,7 +128,9 @@ pub(crate) fn import(global: &Global, args: &ImportArgs) -> Result<()> {
     }
     match args.dry_run {
         true => Ok(()),
-        false => print::line("The volumes are empty: start the gateways, and copy the files of each volume through mounts."),
+        false => print::line(
+            "The volumes are empty: start the gateways, and copy the files of each volume through mounts.",
+        ),
     }
 }
 
