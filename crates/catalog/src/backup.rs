@@ -10,12 +10,11 @@
 //! `backup_secrets` as they are in the cluster's store: sealed by the key of the cluster, whose
 //! name is in `backup_cluster`. It has no key that can be read, so `handle_key` is empty.
 
-use crate::catalog::Catalog;
 use crate::cluster::Secret;
 use crate::directory::{self, Lock};
 use crate::error::{CatalogError, ClusterError, Result};
 use crate::seal::{self, Seal};
-use crate::{image, owner, rows, schema, transfer};
+use crate::{image, owner, rows, schema};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use std::path::Path;
 
@@ -102,21 +101,6 @@ impl Backup {
                 Err(ClusterError::OfCluster { path, cluster }.into())
             }
         }
-    }
-}
-
-impl Catalog {
-    /// A backup of this catalogue, as the content of a file. Changes wait meanwhile, requests
-    /// don't. That of a cluster's catalogue comes from the store that its gateways share.
-    ///
-    /// # Errors
-    /// `Database`; those of [`back_up_cluster`](crate::back_up_cluster).
-    pub fn backup(&self) -> Result<Vec<u8>> {
-        if let Some(link) = self.cluster() {
-            return transfer::back_up_cluster(link.place());
-        }
-        let image = self.read(image::of)?;
-        finish(image, &Held::Handles(*self.handle_secret()))
     }
 }
 

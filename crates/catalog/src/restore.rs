@@ -55,7 +55,8 @@ pub struct Restored {
 ///
 /// # Errors
 /// `Locked` if a server uses the directory, `CatalogExists` if there is a catalogue and it may not
-/// be replaced; `OfCluster`; those of [`backup::inspect_backup`]; `NotDataDirectory`, `ForeignOwner`, `Io`.
+/// be replaced; `OfCluster`; those of [`backup::inspect_backup`]; `NotDataDirectory`,
+/// `ForeignOwner`, `Io`.
 pub fn restore(directory: &Path, path: &Path, bytes: &[u8], replace: Replace) -> Result<Restored> {
     let backup = backup::read(path, bytes)?;
     let key = backup.handles(path)?;

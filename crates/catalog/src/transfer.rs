@@ -169,7 +169,7 @@ impl Replacement {
     /// stay.
     ///
     /// # Errors
-    /// Those of a change.
+    /// The errors of a change.
     fn send(mut self, secrets: &[(Secret, Vec<u8>)]) -> Result<()> {
         for (which, content) in secrets {
             self.operations.push(self.link.vault().seal(*which, content)?);

@@ -430,7 +430,7 @@ fn listed(place: &ClusterPlace, prefix: &str) -> Result<(State, Documents)> {
 /// of that revision as they are sealed there. A large change that is valid is completed first.
 ///
 /// # Errors
-/// Those of [`Link::open`]; `Busy` if large changes come one after another.
+/// The errors of [`Link::open`]; `Busy` if large changes come one after another.
 pub(crate) fn copy(place: &ClusterPlace, db: &mut Connection) -> Result<Vec<(Secret, String)>> {
     let prefix = place.prefix()?;
     for _ in 0..TRIES {

@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// Length of the secret that signs reports, in bytes.
 const REPORT_KEY_BYTES: usize = 32;
-/// What stays with the machine that the catalogue comes from.
+/// Removes the rows that belong to the machine that the catalogue comes from.
 const OF_MACHINE: &str = "
     DELETE FROM condemned WHERE ceph_conf IS NULL;
     DELETE FROM calibrations;
@@ -201,7 +201,7 @@ pub fn import_into_cluster(
 /// The content that a cluster would have after [`import_into_cluster`], which is not carried out.
 ///
 /// # Errors
-/// Those of [`import_into_cluster`].
+/// The errors of [`import_into_cluster`].
 pub fn preview_import(place: &ClusterPlace, import: &Import, replace: Replace) -> Result<Snapshot> {
     Ok(import.prepare(place, replace)?.1)
 }

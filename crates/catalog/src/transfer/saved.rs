@@ -7,6 +7,7 @@
 
 use super::{Replacement, create_cluster, memory};
 use crate::backup::{self, BackupInfo, Held};
+use crate::catalog::Catalog;
 use crate::cluster::{self, ClusterKey, ClusterPlace, Secret, Vault};
 use crate::error::{CatalogError, ClusterError, Result};
 use crate::restore::{self, Replace};
@@ -17,6 +18,23 @@ use std::path::Path;
 
 /// The secrets that every cluster has.
 const ALWAYS: [Secret; 2] = [Secret::Handles, Secret::Passwords];
+
+impl Catalog {
+    /// A backup of this catalogue, as the content of a file. Changes wait meanwhile, requests
+    /// don't. That of a cluster's catalogue comes from the store that its gateways share.
+    ///
+    /// # Errors
+    /// `Database`; the errors of [`back_up_cluster`].
+    pub fn backup(&self) -> Result<Vec<u8>> {
+        match self.cluster() {
+            Some(link) => back_up_cluster(link.place()),
+            None => {
+                let image = self.read(image::of)?;
+                backup::finish(image, &Held::Handles(*self.handle_secret()))
+            }
+        }
+    }
+}
 
 /// A backup of the catalogue of the cluster at `place`, as the content of a file: everything at
 /// one revision of the store, with its secrets and tokens.

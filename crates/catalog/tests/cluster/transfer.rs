@@ -42,7 +42,7 @@ fn token_names(catalog: &Catalog) -> Vec<String> {
     catalog.tokens().unwrap().list().into_iter().map(|token| token.name).collect()
 }
 
-/// What a catalogue promises, without the places of files and of clients.
+/// The promises of a catalogue, without the places of files and of clients.
 #[derive(Debug, PartialEq)]
 struct Content {
     volumes: Vec<Volume>,
@@ -169,7 +169,7 @@ fn an_export_begins_in_a_clean_place_and_its_pools_are_where_they_are_asked_for(
     assert_eq!(refused.code(), "secret_exists", "{refused}");
     assert!(!out.join("weir.db").exists() && !out.join("api.tokens").exists());
     std::fs::remove_file(out.join("smb.key")).unwrap();
-    // What an attempt that was interrupted has left does no harm.
+    // The directories that an interrupted attempt has left do no harm.
     export_cluster(&place, &out, Some(&disks)).unwrap();
     let back = Catalog::open(&out).unwrap();
     let now = back.snapshot();

@@ -40,7 +40,7 @@ fn alone(data: &Path) {
     catalog.report_secret().unwrap();
 }
 
-/// What a catalogue promises.
+/// The promises of a catalogue.
 fn promises(snapshot: &Snapshot) -> String {
     let volumes = snapshot.volumes().map(|one| {
         format!("{} {} {:?} {:?} {:?}", one.id, one.name, one.terms, one.limits, one.exports)

@@ -24,7 +24,7 @@ pub(crate) struct Restored {
 /// `directory` is not that of a gateway.
 ///
 /// # Errors
-/// Those of [`back_up_cluster`].
+/// The errors of [`back_up_cluster`].
 pub(crate) fn backup(directory: &Path) -> Result<Option<Vec<u8>>> {
     let Some(machine) = Machine::of(directory)? else { return Ok(None) };
     machine.with_shared(|shared| Ok(Some(back_up_cluster(&shared.place)?)))
@@ -60,7 +60,7 @@ pub(crate) fn restore(
 /// Keeps the catalogue that is to be replaced as a backup in the data directory, if there is one.
 ///
 /// # Errors
-/// Those of [`back_up_cluster`]; the file cannot be written.
+/// The errors of [`back_up_cluster`]; the file cannot be written.
 pub(crate) fn keep(
     machine: &Machine,
     place: &ClusterPlace,

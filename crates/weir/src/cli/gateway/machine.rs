@@ -40,7 +40,7 @@ impl Machine {
     /// The machine of a gateway, which it has to be.
     ///
     /// # Errors
-    /// Those of [`Self::of`]; the machine is no gateway.
+    /// The errors of [`Self::of`]; the machine is no gateway.
     pub(crate) fn needed(directory: &Path) -> Result<Self> {
         let Some(machine) = Self::of(directory)? else {
             bail!(
