@@ -48,7 +48,7 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf> {
 
 /// Holds the data directory for one server; the kernel lets go when the process ends, however.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     _file: File,
 }
 
@@ -57,7 +57,7 @@ impl Lock {
     ///
     /// # Errors
     /// [`CatalogError::Locked`] with the holder's pid.
-    pub(crate) fn take(directory: &Path) -> Result<Self> {
+    pub fn take(directory: &Path) -> Result<Self> {
         let path = directory.join("weir.lock");
         let mut file = OpenOptions::new()
             .read(true)

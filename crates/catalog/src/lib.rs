@@ -70,6 +70,7 @@ pub use cluster::{
     Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Followed, Guard, Listing,
     OPERATIONS_MAX, Operation, Pair, StoreError, TRANSACTION_BYTES_MAX,
 };
+pub use directory::Lock;
 pub use error::{
     Allowed, CatalogError, CeilingOf, ClusterError, Fault, IdentityError, Result, Thing,
 };
@@ -98,7 +99,10 @@ pub use sharing::SharingChange;
 pub use snapshot::Snapshot;
 pub use terms::{Terms, TermsChange};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
-pub use transfer::{Import, cluster_exists, create_cluster, export_cluster, import_into_cluster};
+pub use transfer::{
+    ClusterBackup, Import, back_up_cluster, cluster_exists, cluster_gateways, create_cluster,
+    export_cluster, import_into_cluster, preview_import, restore_cluster,
+};
 pub use users::{NewUser, UserChange};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
 pub use weir_cluster::{GatewayId, GroupId};

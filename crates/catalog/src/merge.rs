@@ -16,16 +16,24 @@ use weir_core::VolumeId;
 
 /// Gives `image`, a catalogue to import, the gateways and addresses of the cluster, whose present
 /// catalogue is `db`. Addresses of the import that the cluster lacks get new groups, and volumes
-/// without an address get one.
+/// without an address get one. A cluster that never had a gateway or an address gets those of the
+/// import with their numbers: it is new, or its catalogue was lost.
 ///
 /// # Errors
 /// `TooMany` addresses, `Damaged`, `Database`.
 pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()> {
     let tx = image.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let present = cluster::counters(db)?;
+    let members = ["gateways", "addresses"];
+    let mut counted = cluster::COUNTED.iter().zip(present);
+    if counted.all(|(name, counter)| counter == 0 || !members.contains(name)) {
+        spread(&tx)?;
+        return Ok(tx.commit()?);
+    }
     let had = homes(&tx)?;
     let imported = members::load_addresses(&tx)?;
     leave_cluster(&tx)?;
-    let (mut counters, present) = (cluster::counters(&tx)?, cluster::counters(db)?);
+    let mut counters = cluster::counters(&tx)?;
     let mut all = members::load_addresses(db)?;
     let mut groups = BTreeMap::new();
     for (name, (counter, present)) in cluster::COUNTED.iter().zip(counters.iter_mut().zip(present))

@@ -55,29 +55,42 @@ pub struct Restored {
 ///
 /// # Errors
 /// `Locked` if a server uses the directory, `CatalogExists` if there is a catalogue and it may not
-/// be replaced; those of [`backup::inspect_backup`]; `NotDataDirectory`, `ForeignOwner`, `Io`.
+/// be replaced; `OfCluster`; those of [`backup::inspect_backup`]; `NotDataDirectory`,
+/// `ForeignOwner`, `Io`.
 pub fn restore(directory: &Path, path: &Path, bytes: &[u8], replace: Replace) -> Result<Restored> {
     let backup = backup::read(path, bytes)?;
+    let key = backup.handles(path)?;
     let directory = directory::prepare(directory)?;
     let _lock = Lock::take(&directory)?;
-    let there = present(&directory)?;
-    if replace == Replace::Never && !there.is_empty() {
+    if replace == Replace::Never && !present(&directory)?.is_empty() {
         return Err(CatalogError::CatalogExists { directory });
     }
-    make(&directory, &backup.image)?;
-    directory::write_whole(&directory, directory::RESTORING, b"")?;
-    let kept = if there.is_empty() { None } else { Some(move_aside(&directory, &there)?) };
-    let (new, place) = (directory.join(NEW), directory.join("weir.db"));
-    std::fs::rename(&new, &place).map_err(directory::at(&place))?;
-    // Syncs the directory too.
-    directory::write_whole(&directory, "handle.key", &backup.key)?;
-    let mark = directory.join(directory::RESTORING);
-    std::fs::remove_file(&mark).map_err(directory::at(&mark))?;
-    sync(&directory)?;
+    let kept = put(&directory, &backup.image, &key)?;
     Ok(Restored { info: backup.info, kept })
 }
 
-fn present(directory: &Path) -> Result<Vec<&'static str>> {
+/// Makes `image`, with the secret `key` for file handles, the catalogue of `directory`, whose lock
+/// the caller has. What was there is moved aside, to the directory that is given back.
+///
+/// # Errors
+/// `Io`, `Database`, `Damaged`.
+pub(crate) fn put(directory: &Path, image: &Connection, key: &[u8; 16]) -> Result<Option<PathBuf>> {
+    make(directory, image)?;
+    directory::write_whole(directory, directory::RESTORING, b"")?;
+    let there = present(directory)?;
+    let kept = if there.is_empty() { None } else { Some(move_aside(directory, &there)?) };
+    let (new, place) = (directory.join(NEW), directory.join("weir.db"));
+    std::fs::rename(&new, &place).map_err(directory::at(&place))?;
+    // Syncs the directory too.
+    directory::write_whole(directory, "handle.key", key)?;
+    let mark = directory.join(directory::RESTORING);
+    std::fs::remove_file(&mark).map_err(directory::at(&mark))?;
+    sync(directory)?;
+    Ok(kept)
+}
+
+/// The files of a catalogue that are in `directory`.
+pub(crate) fn present(directory: &Path) -> Result<Vec<&'static str>> {
     let mut there = Vec::new();
     for name in PARTS {
         if directory::is_there(&directory.join(name))? {
@@ -102,7 +115,7 @@ fn make(directory: &Path, image: &Connection) -> Result<()> {
     let file = options.open(&path).map_err(directory::at(&path))?;
     let mut db = Connection::open(&path)?;
     image::copy(image, &mut db)?;
-    db.execute_batch("DROP TABLE backup")?;
+    backup::strip(&db)?;
     schema::migrate(&mut db, &path)?;
     advance(&db)?;
     rows::load(&db, directory)?;

@@ -1,9 +1,10 @@
 //! Tokens of the API: who has one, with which role, until when. They are kept in the file
 //! `api.tokens` of the data directory, as hashes. Not what a role may do, which is the API's.
 //!
-//! Tokens are no part of the catalogue, so no backup has them and no restore brings back one that
-//! was revoked. A token is 256 random bits, so its plain SHA-256 can't be guessed back: a slow hash
-//! would add nothing.
+//! Tokens are no part of the catalogue, so no backup of a server has them and no restore brings
+//! back one that was revoked. That of a cluster has them for the case that etcd loses its own. A
+//! token is 256 random bits, so its plain SHA-256 can't be guessed back: a slow hash would add
+//! nothing.
 //!
 //! In a cluster the store that the gateways share has them, as a sealed secret; only `api.token` is
 //! of each gateway.

@@ -1,84 +1,38 @@
-//! Catalogues into a cluster and out of it: looking for one, creating one, importing a stand-alone
-//! catalogue or a backup, exporting a data directory.
+//! Catalogues into a cluster and out of it: looking for one, creating one, and putting another in
+//! its place. What comes and goes is in the modules: a stand-alone catalogue ([`import`]), a
+//! stand-alone data directory ([`export`]), a backup of the cluster's own catalogue ([`saved`]).
 //!
-//! An import replaces everything in one change: it is valid as a whole or not at all. Running
-//! gateways notice and must be restarted, because handles, SIDs and passwords are those of the
-//! imported catalogue. The cluster keeps its gateways and its addresses ([`merge`]).
+//! A replacement is one change: it is valid as a whole or not at all. No gateway should run
+//! meanwhile, which the caller sees to. One that does notices, and must be restarted, because
+//! handles, SIDs and passwords are those of the new catalogue.
+
+mod export;
+mod import;
+mod saved;
+
+pub use export::export_cluster;
+pub use import::{Import, import_into_cluster, preview_import};
+pub use saved::{ClusterBackup, back_up_cluster, restore_cluster};
 
 use crate::cluster::{
-    self, ClusterPlace, ClusterStore, Decision, Guard, Head, Link, Operation, Secret, StoreError,
-    Vault,
+    self, ClusterPlace, ClusterStore, Decision, Guard, Head, Link, Operation, Secret, State,
+    StoreError, Vault,
 };
-use crate::directory::{self, Lock};
-use crate::error::{ClusterError, Result};
+use crate::directory;
+use crate::error::{CatalogError, ClusterError, Result};
 use crate::gateway::secret;
-use crate::restore::{self, Replace};
+use crate::members::{self, Gateway};
+use crate::restore::Replace;
 use crate::sealer::Sealer;
-use crate::{backup, image, merge, owner, rows, schema};
+use crate::snapshot::Snapshot;
+use crate::{image, merge, rows, schema};
 use rusqlite::Connection;
 use std::path::Path;
 
 /// How often creating a cluster is tried while answers are lost.
 const TRIES: usize = 8;
-
-/// A catalogue to import.
-pub struct Import {
-    /// The catalogue, in the newest format, in memory.
-    image: Connection,
-    secrets: Vec<(Secret, Vec<u8>)>,
-}
-
-/// The text omits the secrets.
-impl std::fmt::Debug for Import {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Import").finish_non_exhaustive()
-    }
-}
-
-impl Import {
-    /// The catalogue of the data directory `directory`, which no server uses, with its secrets and
-    /// tokens. Changes nothing there.
-    ///
-    /// # Errors
-    /// `Locked`, `NoCatalog`, `ForeignOwner`, `RestoreInterrupted`, `NewerFormat`, `BadSecret`,
-    /// `Damaged`, `Io`, `Database`.
-    pub fn of_directory(directory: &Path) -> Result<Self> {
-        let path = directory::existing_catalog(directory)?;
-        owner::check_directory(directory)?;
-        directory::check_restored(directory)?;
-        let _lock = Lock::take(directory)?;
-        let image = schema::newest(&schema::open_as_it_is(&path)?, &path)?;
-        let handles = directory::existing_secret(directory)?.to_vec();
-        let mut secrets = vec![(Secret::Handles, handles)];
-        for which in [Secret::Reports, Secret::Passwords, Secret::Tokens] {
-            let found = directory::read_if_there(directory, which.file())?;
-            secrets.extend(found.map(|found| (which, found)));
-        }
-        // Pools without a path of their own are in the data directory.
-        let directory = directory.canonicalize().map_err(directory::at(directory))?;
-        let pools = directory.join("pools");
-        image.execute(
-            "UPDATE pools SET directory = ?1 || '/' || id WHERE directory IS NULL
-                AND ceph_path IS NULL",
-            [pools.to_string_lossy()],
-        )?;
-        rows::load(&image, &directory)?;
-        Ok(Self { image, secrets })
-    }
-
-    /// The catalogue in the backup `bytes`, which came from `path`. Its ids go on far ahead, as in
-    /// a restore. Passwords are as they were if the cluster still has the key that sealed them.
-    ///
-    /// # Errors
-    /// `NotBackup`, `NewerBackup`, `NewerFormat`, `DamagedBackup`.
-    pub fn of_backup(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let backup = backup::read(path, bytes)?;
-        let image = schema::newest(&backup.image, path)?;
-        image.execute_batch("DROP TABLE backup")?;
-        restore::advance(&image)?;
-        Ok(Self { image, secrets: vec![(Secret::Handles, backup.key.to_vec())] })
-    }
-}
+/// The tables without which a catalogue counts as empty.
+const CONTENT: [&str; 3] = ["levels", "pools", "accounts"];
 
 /// Creates the catalogue of a new cluster, empty and with new secrets.
 ///
@@ -122,6 +76,19 @@ pub fn cluster_exists(store: &dyn ClusterStore, cluster: &str) -> Result<bool> {
     Ok(store.get(&format!("{prefix}head"))?.is_some())
 }
 
+/// The gateways in the catalogue of a cluster, by number; none if there is no catalogue.
+///
+/// # Errors
+/// `BadName`, `Row`, `Newer`, `Unreachable`.
+pub fn cluster_gateways(place: &ClusterPlace) -> Result<Vec<Gateway>> {
+    let mut db = memory()?;
+    match Link::open(place.clone(), &mut db, |tx, _| members::load_gateways(tx)) {
+        Ok((_, gateways)) => Ok(gateways),
+        Err(CatalogError::Cluster(ClusterError::Missing { .. })) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Random secrets for a catalogue that has none.
 fn new_secrets() -> Result<[(Secret, Vec<u8>); 3]> {
     Ok([
@@ -137,71 +104,80 @@ fn memory() -> Result<Connection> {
     Ok(db)
 }
 
-/// Makes `import` the catalogue of a cluster, in the place of what it has. The cluster keeps its
-/// gateways and addresses; addresses of the import that it lacks are added with new groups. Volumes
-/// without an address get one, if there is any: the heaviest first, that with the least weight.
-///
-/// # Errors
-/// `Exists` if it has a pool, a level or a user and may not be replaced; those of a change.
-pub fn import_into_cluster(place: &ClusterPlace, import: &Import, replace: Replace) -> Result<()> {
-    let mut db = memory()?;
-    let (link, ()) = Link::open(place.clone(), &mut db, |_, _| Ok(()))?;
-    while link.resolve()? {
-        link.follow(&mut db, |_, _| Ok(()))?;
-    }
-    let state = link.state();
-    let mut documents = cluster::whole(&db)?;
-    let guarded = ["levels", "pools", "accounts"];
-    if replace == Replace::Never
-        && documents.values().any(|(place, _)| guarded.contains(&place.table.name))
-    {
-        return Err(ClusterError::Exists { cluster: place.cluster.clone() }.into());
-    }
-    documents.values_mut().for_each(|(_, document)| *document = None);
-    let mut image = image::of(&import.image)?;
-    merge::keep_cluster(&mut image, &db)?;
-    documents.extend(cluster::whole(&image)?);
-    let mut operations = link.operations(&documents, state.head.format)?;
-    for (which, content) in &import.secrets {
-        operations.push(link.vault().seal(*which, content)?);
-    }
-    let find = "SELECT generation FROM meta";
-    let generation: u64 = image.query_row(find, [], |row| row.get(0))?;
-    let head = Head {
-        generation: generation.max(state.head.generation).saturating_add(1),
-        instance: rows::instance(&image)?,
-        counters: cluster::counters(&image)?,
-        ..state.head.clone()
-    };
-    link.send(&state, &head, operations)?;
-    // It is valid. If opening it does not complete it, the first gateway does.
-    let _completed_later = Link::open(place.clone(), &mut memory()?, |_, _| Ok(()));
-    Ok(())
+/// A catalogue in the place of a cluster's, ready to be sent.
+struct Replacement {
+    link: Link,
+    state: State,
+    /// The new catalogue, with the gateways and addresses of the cluster.
+    image: Connection,
+    head: Head,
+    operations: Vec<Operation>,
 }
 
-/// Writes the catalogue of a cluster to `directory`, as a stand-alone data directory with its
-/// secrets and tokens, without gateways and addresses. Ids go on far ahead, as in a restore. Pools
-/// on CephFS stay there, where only gateways serve them.
-///
-/// # Errors
-/// `CatalogExists` if there is a catalogue; `Locked`, `NotDataDirectory`, `ForeignOwner`, `Io`; of
-/// the cluster those of [`Catalog::open_in_cluster`](crate::Catalog::open_in_cluster).
-pub fn export_cluster(place: &ClusterPlace, directory: &Path) -> Result<()> {
-    let mut db = memory()?;
-    let (link, ()) = Link::open(place.clone(), &mut db, |_, _| Ok(()))?;
-    let handles = secret(&link, Secret::Handles)?;
-    let no_key = |_| ClusterError::WrongKey { key: Secret::Handles.path() };
-    let handles: [u8; 16] = handles.try_into().map_err(no_key)?;
-    let mut others = Vec::new();
-    for which in [Secret::Reports, Secret::Passwords, Secret::Tokens] {
-        others.extend(link.vault().read(which)?.map(|(content, _)| (which, content)));
+impl Replacement {
+    /// Prepares `image` as the catalogue of the cluster at `place`. What the cluster keeps is
+    /// merged into it ([`merge::keep_cluster`]). A large change that another gateway left behind
+    /// is undone.
+    ///
+    /// # Errors
+    /// `Exists` if the cluster has a pool, a level or a user and may not be replaced; `Missing`,
+    /// `WrongKey`, `Row`, `Newer`, `NotYet`, `TooMany`, `Unreachable`, `InDoubt`.
+    fn prepare(place: &ClusterPlace, image: &Connection, replace: Replace) -> Result<Self> {
+        let mut db = memory()?;
+        let (link, ()) = Link::open(place.clone(), &mut db, |_, _| Ok(()))?;
+        loop {
+            match link.resolve() {
+                Ok(false) => break,
+                Ok(true) => {}
+                Err(CatalogError::Cluster(ClusterError::Busy { gateway })) => {
+                    link.undo_of(&gateway)?;
+                }
+                Err(error) => return Err(error),
+            }
+            link.follow(&mut db, |_, _| Ok(()))?;
+        }
+        // Secrets that this key does not open would stay beside those that it seals.
+        secret(&link, Secret::Handles)?;
+        let state = link.state();
+        let mut documents = cluster::whole(&db)?;
+        let has_content = documents.values().any(|(place, _)| CONTENT.contains(&place.table.name));
+        if replace == Replace::Never && has_content {
+            return Err(ClusterError::Exists { cluster: place.cluster.clone() }.into());
+        }
+        documents.values_mut().for_each(|(_, document)| *document = None);
+        let mut image = image::of(image)?;
+        merge::keep_cluster(&mut image, &db)?;
+        documents.extend(cluster::whole(&image)?);
+        let operations = link.operations(&documents, state.head.format)?;
+        let find = "SELECT generation FROM meta";
+        let generation: u64 = image.query_row(find, [], |row| row.get(0))?;
+        let head = Head {
+            generation: generation.max(state.head.generation).saturating_add(1),
+            instance: rows::instance(&image)?,
+            counters: cluster::counters(&image)?,
+            ..state.head.clone()
+        };
+        Ok(Self { link, state, image, head, operations })
     }
-    let image = image::of(&db)?;
-    merge::leave_cluster(&image)?;
-    let bytes = backup::finish(image, &handles)?;
-    restore::restore(directory, Path::new("the catalogue of the cluster"), &bytes, Replace::Never)?;
-    for (which, content) in others {
-        directory::write_whole(directory, which.file(), &content)?;
+
+    /// The catalogue as it will be, but for its generation.
+    fn snapshot(&self) -> Result<Snapshot> {
+        rows::load(&self.image, Path::new("/"))
     }
-    Ok(())
+
+    /// Makes it the catalogue of the cluster, with these secrets. Secrets that are not among them
+    /// stay.
+    ///
+    /// # Errors
+    /// The errors of a change.
+    fn send(mut self, secrets: &[(Secret, Vec<u8>)]) -> Result<()> {
+        for (which, content) in secrets {
+            self.operations.push(self.link.vault().seal(*which, content)?);
+        }
+        self.link.send(&self.state, &self.head, self.operations)?;
+        // It is valid. If opening it does not complete it, the first gateway does.
+        let place = self.link.place().clone();
+        let _completed_later = Link::open(place, &mut memory()?, |_, _| Ok(()));
+        Ok(())
+    }
 }

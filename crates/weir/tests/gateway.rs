@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+#[path = "gateway/transfer.rs"]
+mod transfer;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -88,6 +91,22 @@ impl Machines {
         assert_eq!(output.status.code(), Some(status), "{command} {gateway} {o:?}: {complaint}");
         assert!(output.stdout.is_empty(), "{command} {gateway} {o:?}");
         complaint
+    }
+
+    /// Runs a command on the machine of a gateway.
+    fn weir(&self, gateway: &str, words: &[&str]) -> Output {
+        let mut weir = Command::new(WEIR);
+        weir.env_clear().arg("--data").arg(self.data(gateway)).args(words).output().unwrap()
+    }
+
+    /// Runs etcd's own tool on the rows below this path of the cluster.
+    fn etcdctl(&self, verb: &[&str], path: &str, value: &[&str]) -> String {
+        let mut etcdctl = Command::new("etcdctl");
+        etcdctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.etcd]).args(verb);
+        let output = etcdctl.arg(format!("/weir/{}/{path}", self.cluster)).args(value).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
     fn key(&self) -> PathBuf {
@@ -194,10 +213,8 @@ fn a_cluster_that_has_no_gateway_yet_gets_its_first() {
     let machines = Machines::new("empty");
     machines.done("init", "g1", 7450, &[]);
     std::fs::remove_file(machines.data("g1").join("gateway.toml")).unwrap();
-    let mut etcdctl = Command::new("etcdctl");
-    etcdctl.env("ETCDCTL_API", "3").args(["--endpoints", &machines.etcd, "del", "--prefix"]);
-    let removed = etcdctl.arg("/weir/empty/catalog/rows/gateways/").output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&removed.stdout).trim(), "1");
+    let removed = machines.etcdctl(&["del", "--prefix"], "catalog/rows/gateways/", &[]);
+    assert_eq!(removed, "1");
     machines.done("init", "g1", 7450, &[]);
     assert_eq!(machines.config("g1").unwrap().number, 2, "no number is given twice");
 }

@@ -33,6 +33,9 @@ pub(crate) enum Secret {
 }
 
 impl Secret {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Handles, Self::Reports, Self::Passwords, Self::Tokens];
+
     /// The name of its file in a data directory.
     pub(crate) const fn file(self) -> &'static str {
         match self {

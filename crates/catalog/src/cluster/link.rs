@@ -9,13 +9,13 @@
 use super::capture;
 use super::document::{Documents, Place, ROWS, decode, encode, hex, row_error};
 use super::envelope::{self, Chunk, Head, Intent, Last};
-use super::key::ClusterKey;
+use super::key::{ClusterKey, Secret};
 use super::store::{
-    Changes, ClusterStore, Decision, Guard, OPERATIONS_MAX, Operation, StoreError,
+    Changes, ClusterStore, Decision, Guard, Listing, OPERATIONS_MAX, Operation, StoreError,
     TRANSACTION_BYTES_MAX,
 };
 use super::tables::Guarded;
-use super::vault::Vault;
+use super::vault::{self, Vault};
 use crate::directory;
 use crate::error::{CatalogError, ClusterError, Result};
 use crate::schema::newest_format;
@@ -423,7 +423,35 @@ pub(super) fn grouped(
 
 /// Everything that the shared store has: the head with its state, and all documents.
 fn listed(place: &ClusterPlace, prefix: &str) -> Result<(State, Documents)> {
-    let listing = place.store.range(prefix)?;
+    read_listing(place, prefix, &place.store.range(prefix)?)
+}
+
+/// Fills `db` with the catalogue as the shared store has it at one revision, and gives the secrets
+/// of that revision as they are sealed there. A large change that is valid is completed first.
+///
+/// # Errors
+/// The errors of [`Link::open`]; `Busy` if large changes come one after another.
+pub(crate) fn copy(place: &ClusterPlace, db: &mut Connection) -> Result<Vec<(Secret, String)>> {
+    let prefix = place.prefix()?;
+    for _ in 0..TRIES {
+        let listing = place.store.range(&prefix)?;
+        let (state, documents) = read_listing(place, &prefix, &listing)?;
+        if state.intent.is_some_and(|(intent, _)| intent.valid) {
+            // Its chunks may have secrets.
+            Link::open(place.clone(), db, |_, _| Ok(()))?;
+            continue;
+        }
+        applied(db, &state.head, &Batch::All(&documents), |_, _| Ok(()))?;
+        return vault::sealed(&prefix, &listing);
+    }
+    Err(ClusterError::Busy { gateway: place.gateway.clone() }.into())
+}
+
+fn read_listing(
+    place: &ClusterPlace,
+    prefix: &str,
+    listing: &Listing,
+) -> Result<(State, Documents)> {
     let (mut head, mut intent, mut documents) = (None, None, Documents::new());
     let mut chunks = Vec::new();
     for pair in &listing.pairs {

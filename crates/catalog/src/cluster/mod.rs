@@ -46,6 +46,6 @@ pub use store::{
 pub(crate) use capture::{clear, counters, install, set_counters, whole};
 pub(crate) use envelope::{Head, write};
 pub(crate) use key::Secret;
-pub(crate) use link::{Link, Reach, prefix_of};
+pub(crate) use link::{Link, Reach, State, copy, prefix_of};
 pub(crate) use tables::COUNTED;
 pub(crate) use vault::Vault;

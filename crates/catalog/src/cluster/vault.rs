@@ -3,7 +3,7 @@
 use super::envelope::{self, SealedSecret};
 use super::key::Secret;
 use super::link::{ClusterPlace, TRIES};
-use super::store::{Decision, Guard, Operation, StoreError};
+use super::store::{Decision, Guard, Listing, Operation, StoreError};
 use crate::error::{ClusterError, Result};
 
 /// Access to the secrets of a cluster.
@@ -73,4 +73,20 @@ impl Vault {
         }
         Err(ClusterError::InDoubt.into())
     }
+}
+
+/// The secrets among `listing`, the keys of the catalogue with this prefix, as they are sealed.
+///
+/// # Errors
+/// `Row`, `Newer`.
+pub(super) fn sealed(prefix: &str, listing: &Listing) -> Result<Vec<(Secret, String)>> {
+    let mut all = Vec::new();
+    for which in Secret::ALL {
+        let key = format!("{prefix}{}", which.path());
+        if let Some(pair) = listing.pairs.iter().find(|pair| pair.key == key) {
+            let found: SealedSecret = envelope::read(&key, &pair.value)?;
+            all.push((which, found.sealed));
+        }
+    }
+    Ok(all)
 }

@@ -2,6 +2,7 @@
 
 use super::Fault;
 use crate::cephfs::Ceph;
+use std::path::PathBuf;
 
 /// Why the shared catalogue refused or failed.
 #[derive(Debug, thiserror::Error)]
@@ -195,6 +196,75 @@ pub enum ClusterError {
         /// The gateway that has it.
         gateway: String,
     },
+    /// An import with pools that gateways cannot serve.
+    #[error(
+        "{} in directories of one machine, which gateways cannot serve: name a directory in CephFS for them; their files are copied afterwards",
+        are(pools)
+    )]
+    LocalPools {
+        /// The pools.
+        pools: Vec<String>,
+    },
+    /// An import with volumes that no client could reach.
+    #[error(
+        "{volumes} volume(s) of the catalogue to import would have no address at which clients reach them: give addresses for the cluster"
+    )]
+    VolumesWithoutAddress {
+        /// The number of the volumes.
+        volumes: usize,
+    },
+    /// An import with passwords that its key does not open.
+    #[error(
+        "the passwords of {users} user(s) cannot be opened without the smb.key of the server that they come from: give a copy of it, or import without passwords and set them again"
+    )]
+    PasswordsShut {
+        /// The number of the users.
+        users: usize,
+    },
+    /// The backup of a cluster, where one of a server that is alone is needed.
+    #[error(
+        "{} is a backup of the cluster {cluster:?}: restore it on the machine of a gateway, with the data directory that has gateway.toml", path.display()
+    )]
+    OfCluster {
+        /// The file.
+        path: PathBuf,
+        /// The cluster.
+        cluster: String,
+    },
+    /// The backup of a server that is alone, where one of a cluster is needed.
+    #[error(
+        "{} is a backup of a server that is alone: `weir gateway import` brings it into a cluster", path.display()
+    )]
+    NotOfCluster {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The backup of a cluster with another key.
+    #[error(
+        "the secrets in {} cannot be opened with this key file: use a copy of the key file that cluster {cluster:?} had when the backup was made", path.display()
+    )]
+    OtherBackupKey {
+        /// The file.
+        path: PathBuf,
+        /// The cluster that it is of.
+        cluster: String,
+    },
+    /// An export would replace a secret.
+    #[error(
+        "{} exists and has another content: export to a new or empty directory", path.display()
+    )]
+    SecretExists {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// The pools with these names as the subject of a sentence.
+fn are(pools: &[String]) -> String {
+    match pools {
+        [pool] => format!("pool {pool} is"),
+        _ => format!("pools {} are", pools.join(", ")),
+    }
 }
 
 impl ClusterError {
@@ -228,6 +298,13 @@ impl ClusterError {
             Self::AddressKept { .. } => "address_kept",
             Self::NoAddress => "no_address",
             Self::GatewayAddressTaken { .. } => "gateway_address_taken",
+            Self::LocalPools { .. } => "pools_not_on_ceph",
+            Self::VolumesWithoutAddress { .. } => "no_address",
+            Self::PasswordsShut { .. } => "passwords_unreadable",
+            Self::OfCluster { .. } => "backup_of_cluster",
+            Self::NotOfCluster { .. } => "backup_of_server",
+            Self::OtherBackupKey { .. } => "wrong_cluster_key",
+            Self::SecretExists { .. } => "secret_exists",
         }
     }
 
@@ -252,13 +329,20 @@ impl ClusterError {
             | Self::AddressInUse { .. }
             | Self::AddressKept { .. }
             | Self::NoAddress
-            | Self::GatewayAddressTaken { .. } => Fault::Conflict,
+            | Self::GatewayAddressTaken { .. }
+            | Self::LocalPools { .. }
+            | Self::VolumesWithoutAddress { .. }
+            | Self::PasswordsShut { .. }
+            | Self::OfCluster { .. }
+            | Self::NotOfCluster { .. }
+            | Self::SecretExists { .. } => Fault::Conflict,
             Self::Unreachable { .. }
             | Self::InDoubt
             | Self::NotMember { .. }
             | Self::Row { .. }
             | Self::Newer { .. }
             | Self::WrongKey { .. }
+            | Self::OtherBackupKey { .. }
             | Self::Missing { .. }
             | Self::Replaced => Fault::Internal,
         }

@@ -3,8 +3,9 @@
 use crate::world::{Cluster, GIB, ceph, pool, same, volume};
 use std::path::Path;
 use weir_catalog::{
-    Catalog, Ceph, GatewayId, GroupId, Import, Mode, NewGateway, NewPool, NewVolume, Qos, Replace,
-    TermsChange, VolumeChange, create_cluster, export_cluster, import_into_cluster,
+    Catalog, Ceph, ClusterBackup, GatewayId, GroupId, Import, Mode, NewGateway, NewPool, NewVolume,
+    Qos, Replace, TermsChange, VolumeChange, create_cluster, export_cluster, import_into_cluster,
+    restore_cluster,
 };
 
 fn add(catalog: &Catalog, address: &str) {
@@ -229,8 +230,8 @@ fn a_cluster_keeps_its_gateways_and_addresses_through_imports() {
     a.remove_address("10.0.0.2".parse().unwrap(), Mode::Commit).unwrap();
     add(&a, "10.0.0.3/24");
     a.add_gateway(&gateway("g2", 2), Mode::Commit).unwrap();
-    let backup = Import::of_backup(Path::new("b"), &bytes).unwrap();
-    import_into_cluster(&cluster.place("a"), &backup, Replace::Kept).unwrap();
+    let backup = ClusterBackup::read(Path::new("b"), &bytes, &cluster.place("a").key).unwrap();
+    restore_cluster(&cluster.place("a"), &backup, Replace::Kept).unwrap();
     a.follow().unwrap();
     let snapshot = a.snapshot();
     let addresses: Vec<_> =
@@ -243,16 +244,15 @@ fn a_cluster_keeps_its_gateways_and_addresses_through_imports() {
     assert_eq!(a.snapshot().addresses().last().unwrap().group, GroupId(5));
     // A server alone has none of it, and what comes from there is spread.
     let out = cluster.base.path().join("out");
-    export_cluster(&cluster.place("a"), &out).unwrap();
+    export_cluster(&cluster.place("a"), &out, None).unwrap();
     let import = {
         let alone = Catalog::open(&out).unwrap();
         let snapshot = alone.snapshot();
         assert_eq!((snapshot.addresses().len(), snapshot.gateways().len()), (0, 0));
         assert_eq!((group(&alone, "one"), group(&alone, "two")), (None, None));
-        let pool = snapshot.pool_named("p").unwrap();
-        assert_eq!(snapshot.claim_pool(pool.id).unwrap_err().code(), "pool_on_ceph");
-        drop(alone);
-        Import::of_directory(&out).unwrap()
+        snapshot.claim_pool(snapshot.pool_named("p").unwrap().id).unwrap();
+        drop((alone, snapshot));
+        Import::of_directory(&out).unwrap().on_ceph(&ceph(), Path::new("/weir")).unwrap()
     };
     import_into_cluster(&cluster.place("a"), &import, Replace::Kept).unwrap();
     a.follow().unwrap();
@@ -283,8 +283,9 @@ fn a_new_cluster_begins_its_numbers_anew() {
     let (one, two) = (Cluster::new(), Cluster::new());
     let a = one.gateway("a");
     add(&a, "10.0.0.8/24");
-    let backup = Import::of_backup(Path::new("b"), &a.backup().unwrap()).unwrap();
-    import_into_cluster(&two.place("x"), &backup, Replace::Never).unwrap();
+    let bytes = a.backup().unwrap();
+    let backup = ClusterBackup::read(Path::new("b"), &bytes, &two.place("x").key).unwrap();
+    restore_cluster(&two.place("x"), &backup, Replace::Never).unwrap();
     let x = two.gateway("x");
     assert_eq!(x.snapshot().addresses().map(|one| one.group.0).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(create_cluster(&two.place("x")).unwrap_err().code(), "cluster_exists");

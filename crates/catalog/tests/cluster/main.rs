@@ -9,6 +9,7 @@
     reason = "a helper that fails is a test that fails"
 )]
 
+mod backups;
 mod faults;
 mod following;
 mod gateways;

@@ -2,8 +2,9 @@
 //! end and start anew, compactions. Whatever happens, all gateways come to the same rows; no
 //! change that was acknowledged is lost, none is made twice, and a refused one leaves nothing.
 
-use crate::world::{Cluster, GIB, pool, volume};
+use crate::world::{Cluster, GIB, ceph, pool, volume};
 use std::collections::BTreeMap;
+use std::path::Path;
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, ExportRule, IdempotencyKey, Import, Known, Mode,
     NewUser, Outcome, PoolChange, Qos, Replace, UserChange, VolumeChange, import_into_cluster,
@@ -254,11 +255,12 @@ fn large_changes_are_whole_whatever_the_store_does() {
         }
     }
     let import = Import::of_directory(&directory).unwrap();
+    let import = import.on_ceph(&ceph(), Path::new("/imported")).unwrap();
     for seed in seeds(6) {
         World::run(seed, 24, 40, Some(&import));
     }
 }
 
-fn pool_of_many(base: &std::path::Path) -> weir_catalog::NewPool {
+fn pool_of_many(base: &Path) -> weir_catalog::NewPool {
     weir_catalog::NewPool { directory: Some(base.join("many")), ceph: None, ..pool("many") }
 }

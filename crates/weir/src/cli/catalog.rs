@@ -1,5 +1,8 @@
-//! `weir catalog`: backup, restore and consistency check of the catalogue.
+//! `weir catalog`: backup, restore and consistency check of the catalogue. That of a gateway is in
+//! etcd ([`super::gateway`]).
 
+#[cfg(feature = "cluster")]
+use super::gateway::catalogue;
 use super::{Global, Output, connect, print};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -23,6 +26,11 @@ pub(crate) enum CatalogCommand {
     /// contains the key of the file handles, so that clients continue to work after a restore.
     /// Protect it like the data: anyone who has it can forge file handles. It contains neither the
     /// files of the volumes nor the API token.
+    ///
+    /// With the data directory of a gateway, the backup is that of the cluster's catalogue in etcd,
+    /// on any gateway, running or stopped. It also contains gateways, addresses, the key of
+    /// passwords and the API tokens. These secrets are sealed by the key file of the cluster, which
+    /// is not in the backup: keep a copy of it in another place.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog backup /backup/weir.backup
@@ -40,6 +48,13 @@ Examples:
     /// catalogue is kept in a directory replaced-N. Volumes created after the backup are unknown
     /// after the restore; their files remain on disk, and no new volume reuses their directories.
     /// The restored catalogue is checked, and problems are reported.
+    ///
+    /// With the data directory of a gateway, the backup of a cluster is restored to etcd, also
+    /// where etcd's data was lost; stop the servers of all gateways first. The key file has to be
+    /// the one that the cluster had at the time of the backup. With --replace, the existing
+    /// catalogue is kept in a backup replaced-N.backup, and the cluster keeps its gateways,
+    /// addresses and API tokens; where there is none, those of the backup come back. Clients
+    /// continue with the same mounts.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog restore /backup/weir.backup
@@ -87,10 +102,7 @@ fn backup(global: &Global, file: &Path, overwrite: bool) -> Result<()> {
     }
     let bytes = match global.server {
         Some(_) => from_server(global)?,
-        None => match weir_catalog::backup_stopped(data(global)?) {
-            Err(CatalogError::Locked { .. }) => from_server(global)?,
-            made => made?,
-        },
+        None => from_here(global)?,
     };
     // Before it takes the place of another, which may be good.
     let info = weir_catalog::inspect_backup(file, &bytes).map_err(|error| match error {
@@ -104,8 +116,49 @@ fn backup(global: &Global, file: &Path, overwrite: bool) -> Result<()> {
     print::line(format_args!("{}: {}", file.display(), told(&info)))
 }
 
+/// The backup of this machine's catalogue, whether its server runs or not.
+fn from_here(global: &Global) -> Result<Vec<u8>> {
+    let directory = data(global)?;
+    #[cfg(feature = "cluster")]
+    if let Some(bytes) = catalogue::backup(directory)? {
+        return Ok(bytes);
+    }
+    match weir_catalog::backup_stopped(directory) {
+        Err(CatalogError::Locked { .. }) => from_server(global),
+        made => Ok(made?),
+    }
+}
+
+#[cfg(feature = "cluster")]
+fn print_restored(output: Output, restored: &catalogue::Restored) -> Result<()> {
+    let catalogue::Restored { info, kept, gateways, stranger } = restored;
+    if output == Output::Json {
+        return print::json(&json!({
+            "backup": shown(info),
+            "kept": kept,
+            "gateways": gateways,
+            "findings": stranger.iter().map(|told| {
+                finding(&Finding::warning("gateway_unknown", told.clone()))
+            }).collect::<Vec<_>>(),
+        }));
+    }
+    print::line(format_args!("restored {}", told(info)))?;
+    if let Some(kept) = kept {
+        print::line(format_args!("the previous catalogue is in {}", kept.display()))?;
+    }
+    match gateways.is_empty() {
+        true => print::line("gateways: none")?,
+        false => print::line(format_args!("gateways: {}", gateways.join(", ")))?,
+    }
+    stranger.iter().try_for_each(|told| print::line(format_args!("warning: {told}")))
+}
+
 fn restore(global: &Global, file: &Path, replace: Replace) -> Result<()> {
     let directory = data(global)?;
+    #[cfg(feature = "cluster")]
+    if let Some(restored) = catalogue::restore(directory, (file, &read(file)?), replace)? {
+        return print_restored(global.output, &restored);
+    }
     let Restored { info, kept } = weir_catalog::restore(directory, file, &read(file)?, replace)?;
     let report = weir_server::check(directory, None)?;
     if global.output == Output::Json {
@@ -129,6 +182,11 @@ fn check(global: &Global) -> Result<()> {
         ));
     }
     let directory = data(global)?;
+    if directory.join("gateway.toml").exists() {
+        bail!(print::usage(
+            "the catalogue of a gateway is in etcd, and gateways check what they read: see `weir health`; to check a backup of it, use --backup FILE"
+        ));
+    }
     let report = match weir_server::check(directory, None) {
         Err(CatalogError::Locked { .. }) => {
             weir_server::check(directory, Some(&from_server(global)?))?
@@ -179,7 +237,11 @@ fn data(global: &Global) -> Result<&Path> {
     data.ok_or_else(|| print::usage("no data directory given: use --data DIR, or set WEIR_DATA"))
 }
 
-fn read(file: &Path) -> Result<Vec<u8>> {
+/// The content of `file`, which is at most as long as a backup can be.
+///
+/// # Errors
+/// It cannot be read, or is longer.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>> {
     let unreadable = || format!("can't read {}", file.display());
     let opened = File::open(file).with_context(unreadable)?;
     let mut bytes = Vec::new();
@@ -192,7 +254,10 @@ fn read(file: &Path) -> Result<Vec<u8>> {
 
 /// Writes a file readable by its owner only. The file is replaced atomically and survives a power
 /// failure.
-fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+///
+/// # Errors
+/// The error of the file system; nothing is left of the new content.
+pub(super) fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut name = file.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
     name.push(".new");
     let new = file.with_file_name(name);
@@ -215,18 +280,19 @@ fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn told(info: &BackupInfo) -> String {
-    let BackupInfo { weir, format, pools, volumes, sha256, .. } = info;
+    let BackupInfo { weir, format, pools, volumes, sha256, cluster, .. } = info;
+    let of = cluster.as_ref().map(|cluster| format!(" of cluster {cluster}")).unwrap_or_default();
     let checked = match sha256 {
         Some(_) => "checksum correct",
         None => "made by an earlier version without a checksum, so damage cannot be excluded",
     };
     format!(
-        "catalogue of format {format}, {pools} pools, {volumes} volumes, made by weir {weir}; {checked}"
+        "catalogue{of} of format {format}, {pools} pools, {volumes} volumes, made by weir {weir}; {checked}"
     )
 }
 
 fn shown(info: &BackupInfo) -> serde_json::Value {
-    let BackupInfo { taken, weir, format, pools, volumes, sha256 } = info;
+    let BackupInfo { taken, weir, format, pools, volumes, sha256, cluster } = info;
     json!({
         "taken": taken,
         "weir": weir,
@@ -234,6 +300,7 @@ fn shown(info: &BackupInfo) -> serde_json::Value {
         "pools": pools,
         "volumes": volumes,
         "sha256": sha256,
+        "cluster": cluster,
     })
 }
 

@@ -108,13 +108,7 @@ impl Candidate {
     /// # Errors
     /// The errors of `act`; the system has no thread.
     pub(crate) fn with_etcd<T>(&self, act: impl FnOnce(Handle) -> Result<T>) -> Result<T> {
-        beside_runtime(act)?.map_err(|error| match error.downcast_ref() {
-            Some(CatalogError::Cluster(ClusterError::Unreachable { what })) => anyhow!(
-                "etcd at {} does not answer ({what}): check --etcd, and that etcd runs; then run the same command again",
-                self.config.etcd.endpoints.join(", ")
-            ),
-            _ => error,
-        })
+        with_etcd(&self.config.etcd.endpoints, act)
     }
 
     /// Does the cluster exist?
@@ -258,6 +252,23 @@ fn check_local(option: &str, address: SocketAddr) -> Result<()> {
     let listening = TcpListener::bind((address.ip(), 0));
     let foreign = || format!("{option}: this machine cannot listen at {}", address.ip());
     listening.map(drop).with_context(foreign)
+}
+
+/// Runs `act`, which calls the etcd at `endpoints` by way of the runtime that it is given.
+///
+/// # Errors
+/// The errors of `act`; the system has no thread.
+pub(crate) fn with_etcd<T>(
+    endpoints: &[String],
+    act: impl FnOnce(Handle) -> Result<T>,
+) -> Result<T> {
+    beside_runtime(act)?.map_err(|error| match error.downcast_ref() {
+        Some(CatalogError::Cluster(ClusterError::Unreachable { what })) => anyhow!(
+            "etcd at {} does not answer ({what}): check --etcd, and that etcd runs; then run the same command again",
+            endpoints.join(", ")
+        ),
+        _ => error,
+    })
 }
 
 /// Runs `act` while a thread of its own drives a runtime: calls of the catalogue block.

@@ -3,13 +3,19 @@
 #[cfg(not(feature = "cluster"))]
 mod absent;
 #[cfg(feature = "cluster")]
+pub(super) mod catalogue;
+#[cfg(feature = "cluster")]
 mod helper;
 #[cfg(feature = "cluster")]
 mod init;
 #[cfg(feature = "cluster")]
 mod join;
 #[cfg(feature = "cluster")]
+mod machine;
+#[cfg(feature = "cluster")]
 mod member;
+#[cfg(feature = "cluster")]
+mod transfer;
 
 use super::pool::dry;
 use super::{Global, Output, confirm, connect, print};
@@ -26,6 +32,10 @@ pub(crate) enum GatewayCommand {
     Join(Box<join::JoinArgs>),
     #[cfg(feature = "cluster")]
     Helper(helper::HelperArgs),
+    #[cfg(feature = "cluster")]
+    Import(Box<transfer::ImportArgs>),
+    #[cfg(feature = "cluster")]
+    Export(transfer::ExportArgs),
     /// Create a cluster (not in this build)
     #[cfg(not(feature = "cluster"))]
     Init(absent::AnyArgs),
@@ -35,6 +45,12 @@ pub(crate) enum GatewayCommand {
     /// Run the helper of a gateway's machine (not in this build)
     #[cfg(not(feature = "cluster"))]
     Helper(absent::AnyArgs),
+    /// Bring the catalogue of a server that is alone into the cluster (not in this build)
+    #[cfg(not(feature = "cluster"))]
+    Import(absent::AnyArgs),
+    /// Write the catalogue of the cluster to a data directory (not in this build)
+    #[cfg(not(feature = "cluster"))]
+    Export(absent::AnyArgs),
     #[command(flatten)]
     Running(RunningCommand),
 }
@@ -116,10 +132,16 @@ pub(crate) fn run(global: &Global, command: &GatewayCommand) -> Result<()> {
         GatewayCommand::Join(args) => join::run(global, args),
         #[cfg(feature = "cluster")]
         GatewayCommand::Helper(args) => helper::run(global, args),
+        #[cfg(feature = "cluster")]
+        GatewayCommand::Import(args) => transfer::import(global, args),
+        #[cfg(feature = "cluster")]
+        GatewayCommand::Export(args) => transfer::export(global, args),
         #[cfg(not(feature = "cluster"))]
-        GatewayCommand::Init(_) | GatewayCommand::Join(_) | GatewayCommand::Helper(_) => {
-            absent::run()
-        }
+        GatewayCommand::Init(_)
+        | GatewayCommand::Join(_)
+        | GatewayCommand::Helper(_)
+        | GatewayCommand::Import(_)
+        | GatewayCommand::Export(_) => absent::run(),
         GatewayCommand::Running(command) => connect::with_client(global, ask(global, command)),
     }
 }
