@@ -303,3 +303,50 @@ fn an_operator_can_declare_a_lost_gateway_gone_and_remove_it() {
     assert_eq!(world.checks.answers, expected);
     assert!(!world.etcd.view.records.gateways.contains_key(&gateway));
 }
+
+/// Every group has a home that is a live member, goes nowhere, and is served.
+fn assert_settled(world: &World) {
+    let view = &world.etcd.view;
+    for (group, row) in &view.records.groups {
+        let (home, to) = row.home.at().unwrap();
+        assert!(view.is_member(home) && view.is_attached(home), "{group}: {home}");
+        assert_eq!(to, None, "{group}");
+    }
+    assert_eq!(unserved(world), []);
+}
+
+#[test]
+fn a_gateway_that_ends_in_order_is_replaced_when_it_has_no_lease_or_its_process_has_exited() {
+    for seed in 1..=20 {
+        let mut world = serving_from(seed, 3);
+        world.strike(Fault::End { machine: 1, after: 60 * SECOND });
+        while world.etcd.view.is_attached(life(2, 1)) {
+            assert_eq!(homes_of(&world, life(2, 1)), 2);
+            pass(&mut world, MILLISECOND);
+        }
+        let pause = pause(&mut world);
+        assert!(pause < 4 * SECOND, "{} ms", pause / MILLISECOND);
+        assert_settled(&world);
+        assert_eq!(world.checks.condemned + world.checks.condemned_by_word, 1);
+    }
+}
+
+#[test]
+fn a_gateway_that_was_drained_leaves_without_a_pause_and_is_removed() {
+    let mut world = serving(3);
+    let gateway = GatewayId(2);
+    let drain = Command::Drain { gateway, draining: true };
+    world.strike(Fault::Command { machine: 0, command: drain });
+    pass(&mut world, 5 * SECOND);
+    assert_eq!(homes_of(&world, life(2, 1)), 0);
+    world.strike(Fault::End { machine: 1, after: 60 * SECOND });
+    pass_served(&mut world, 5 * SECOND);
+    let remove = Command::Remove { gateway };
+    world.strike(Fault::Command { machine: 0, command: remove });
+    pass_served(&mut world, 2 * SECOND);
+    assert_eq!(world.checks.answers, [Ok(()), Ok(())]);
+    assert!(!world.etcd.view.records.gateways.contains_key(&gateway));
+    pass_served(&mut world, 60 * SECOND);
+    assert!(world.etcd.view.is_member(life(2, 2)), "it comes back as a new gateway");
+    assert_eq!(world.checks.taken, 0);
+}
