@@ -291,6 +291,21 @@ mod tests {
         assert!(!was_closed(engine, volume));
     }
 
+    /// A group that arrives applies a newer catalogue than the follower has.
+    #[test]
+    fn one_of_several_servers_does_not_go_back_to_an_older_catalogue() {
+        let Departure { server, engine, directory: _directory, .. } = Departure::begin();
+        let old = server.catalog().snapshot();
+        create_volume(server.catalog(), "w");
+        let new = server.catalog().snapshot();
+        assert!(old.generation < new.generation);
+        for snapshot in [&new, &old] {
+            engine.apply(Arc::clone(snapshot)).unwrap();
+            assert_eq!(engine.served.load().snapshot().generation, new.generation);
+        }
+        server.stop().unwrap();
+    }
+
     #[test]
     fn a_server_that_has_stopped_opens_no_volume() {
         let Departure { server, engine, volume, directory: _directory } = Departure::begin();
