@@ -2,7 +2,7 @@
 //! with it. What is shared, and how, is in `cluster`.
 
 use crate::catalog::Catalog;
-use crate::cluster::{self, ClusterPlace, Head, Link, Secret};
+use crate::cluster::{self, ClusterPlace, Guard, Head, Link, Secret};
 use crate::directory::{self, Lock};
 use crate::error::{CatalogError, ClusterError, Result};
 use crate::limits::Minimums;
@@ -37,6 +37,14 @@ impl Catalog {
         let key = secret(&link, Secret::Passwords)?;
         let sealer = Sealer::with_key(&directory, snapshot.instance(), &key);
         Ok(Self::following((directory, lock), minimums, (db, link), (snapshot, handles, sealer)))
+    }
+
+    /// From now on everything that this gateway writes in the catalogue of its cluster has `guard`,
+    /// unless it has had one since it was opened.
+    pub fn guard_by(&self, guard: Guard) {
+        if let Some(link) = self.cluster() {
+            link.place().life.set(guard);
+        }
     }
 
     /// Applies what other gateways changed, up to now, and completes what this one began. Tells

@@ -67,8 +67,8 @@ pub use catalog::{Asked, Catalog, Mode, Outcome};
 pub use cephfs::Ceph;
 pub use check::{Report, check};
 pub use cluster::{
-    Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Followed, Guard, Listing,
-    OPERATIONS_MAX, Operation, Pair, StoreError, TRANSACTION_BYTES_MAX,
+    Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Followed, Guard, LifeGuard,
+    Listing, OPERATIONS_MAX, Operation, Pair, StoreError, TRANSACTION_BYTES_MAX,
 };
 pub use directory::Lock;
 pub use error::{

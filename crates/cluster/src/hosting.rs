@@ -96,7 +96,7 @@ impl Hosting {
             }
             match (*stage, row) {
                 (Stage::Stopped(_), _) => return false,
-                (Stage::Serving, None) => {
+                (Stage::Adopted(_) | Stage::Serving, None) => {
                     actions.push(Action::Stop { group, to: None });
                     *stage = Stage::Stopping;
                 }
@@ -269,6 +269,20 @@ mod tests {
         let deleted = View { records: deleted.into(), ..View::default() };
         assert_eq!(follow(&mut hosting, &deleted, true), [Action::Stop { group: GROUP, to: None }]);
         assert_eq!(follow(&mut hosting, &deleted, true), []);
+        hosting.stopped(GROUP);
+        assert_eq!(follow(&mut hosting, &deleted, true), []);
+        assert!(hosting.0.is_empty());
+    }
+
+    #[test]
+    fn a_group_that_is_deleted_while_it_is_made_ready_is_stopped_too() {
+        let (mut hosting, home) = (Hosting::default(), view(ME, None));
+        follow(&mut hosting, &home, true);
+        let deleted = home.records.with(&Change::Withdraw { group: GROUP });
+        let deleted = View { records: deleted.into(), ..View::default() };
+        assert_eq!(follow(&mut hosting, &deleted, true), [], "the driver is not done");
+        hosting.adopted(GROUP);
+        assert_eq!(follow(&mut hosting, &deleted, true), [Action::Stop { group: GROUP, to: None }]);
         hosting.stopped(GROUP);
         assert_eq!(follow(&mut hosting, &deleted, true), []);
         assert!(hosting.0.is_empty());

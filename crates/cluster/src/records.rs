@@ -153,6 +153,20 @@ impl Gateway {
     }
 }
 
+impl Records {
+    /// The gateways whose life is a member here and no longer in `next`. The row that lives as long
+    /// as its lease is removed with that change, so that nothing which is guarded by the row is
+    /// carried out later.
+    pub fn ended_in<'a>(&'a self, next: &'a Self) -> impl Iterator<Item = GatewayId> + 'a {
+        let number = |row: &Gateway| row.member().map(|member| member.number);
+        let ended = move |(gateway, row): &(&GatewayId, &Gateway)| {
+            let after = next.gateways.get(gateway).and_then(number);
+            number(row).is_some() && number(row) != after
+        };
+        self.gateways.iter().filter(ended).map(|(gateway, _)| *gateway)
+    }
+}
+
 impl Home {
     /// The life that serves the group, and the one that it is to move to.
     #[must_use]

@@ -173,6 +173,7 @@ fn condition(guard: &Guard) -> Condition {
         Guard::At { key, revision: 0 } => Condition::Absent { key },
         Guard::At { key, revision } => Condition::At { key, revision },
         Guard::Since { key, revision } => Condition::Since { key, revision },
+        Guard::Is { key, value } => Condition::Value { key, value },
     }
 }
 

@@ -51,7 +51,8 @@ impl Keys {
 
     /// The row that lives as long as the lease of `life`: its key and its value.
     #[cfg(feature = "client")]
-    pub(crate) fn life_row(&self, life: Life) -> (String, String) {
+    #[must_use]
+    pub fn life_row(&self, life: Life) -> (String, String) {
         (self.text(Key::Life(life.gateway)), life.number.to_string())
     }
 

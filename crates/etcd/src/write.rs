@@ -134,6 +134,9 @@ fn altered(keys: &Keys, before: &Records, after: &Records) -> Vec<Operation> {
             None => Operation::Delete { key: keys.text(key) },
         }
     }));
+    let ended = before.ended_in(after);
+    operations
+        .extend(ended.map(|gateway| Operation::Delete { key: keys.text(Key::Life(gateway)) }));
     // A gateway that has left knows nothing that is of use.
     let left = before.gateways.keys().filter(|gateway| !after.gateways.contains_key(gateway));
     operations
@@ -221,6 +224,24 @@ mod tests {
         };
         assert!(!store.carry_out(&Writes::of(&keys, &records, &guarded).unwrap()));
         assert!(!store.carry_out(&Writes::attach(&keys, &Records::default(), life(1, 2))));
+    }
+
+    #[test]
+    fn the_row_of_a_life_goes_with_its_membership() {
+        let keys = Keys::new("a").unwrap();
+        let records = Records::default().with(&registered(1, 1));
+        for ends in [registered(1, 2), Change::Condemn { life: life(1, 1), gone: true }] {
+            let mut store = etcd(&keys, &records);
+            assert!(store.carry_out(&Writes::attach(&keys, &records, life(1, 1))));
+            let row = "/weir/a/cluster/life/00001";
+            assert!(store.0.contains_key(row));
+            let settle = transaction(&records, Change::Settle);
+            assert!(store.carry_out(&Writes::of(&keys, &records, &settle).unwrap()));
+            let settled = records.with(&Change::Settle);
+            assert!(store.0.contains_key(row), "another change");
+            let end = Writes::of(&keys, &settled, &transaction(&settled, ends)).unwrap();
+            assert!(store.carry_out(&end) && !store.0.contains_key(row));
+        }
     }
 
     #[test]

@@ -8,15 +8,14 @@
 //! Not here: which server is a group's home, when (`weir-cluster`), and the addresses on interfaces
 //! (`weir-address`). Calls block, and those about one group come one after the other.
 
-use crate::engine::{Engine, ServedVolume, credits};
+use crate::engine::{Engine, credits};
 use crate::sync::{Arc, Mutex, lock};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 use weir_catalog::{Catalog, CatalogError};
 use weir_cluster::GroupId;
 use weir_control::plane::{Plane as _, PlaneError};
-use weir_store::{StoreControl, VolumeStore};
 
 /// A group did not arrive, or did not leave.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +37,6 @@ pub struct Groups {
     catalog: Arc<Catalog>,
     grace: Duration,
     patience: Duration,
-    /// Volumes that requests held at the last look, of groups that leave.
-    leaving: Mutex<BTreeMap<GroupId, Vec<Arc<ServedVolume>>>>,
     /// The groups that arrive, whose hosts have their grace period.
     arriving: Mutex<BTreeSet<GroupId>>,
 }
@@ -53,8 +50,7 @@ impl Groups {
         grace: Duration,
         patience: Duration,
     ) -> Self {
-        let (leaving, arriving) = (Mutex::default(), Mutex::default());
-        Self { engine, catalog, grace, patience, leaving, arriving }
+        Self { engine, catalog, grace, patience, arriving: Mutex::default() }
     }
 
     /// Begins to serve the volumes of `group`, which clients reach by `addresses`. With `taken` the
@@ -69,8 +65,9 @@ impl Groups {
         addresses: &BTreeSet<IpAddr>,
         taken: bool,
     ) -> Result<(), GroupError> {
-        if let Some(held) = lock(&self.leaving).get(&group) {
-            return Err(GroupError::Busy(held.len()));
+        match self.engine.leaving(group) {
+            0 => {}
+            held => return Err(GroupError::Busy(held)),
         }
         // The volumes of other groups have their own failures.
         let _others = self.engine.apply(self.catalog.snapshot());
@@ -96,7 +93,7 @@ impl Groups {
 
     /// Ends to serve `group`, whose `addresses` are gone from this machine: when it returns `Ok`,
     /// no reply is under way and no file open, all data and the credits are stored. To be called
-    /// again after a failure.
+    /// again after a failure. A server that stops meanwhile closes what was released.
     ///
     /// # Errors
     /// [`GroupError::Busy`].
@@ -106,21 +103,10 @@ impl Groups {
         }
         credits::save_all(&self.engine);
         lock(&self.arriving).remove(&group);
-        let mut volumes = lock(&self.leaving).remove(&group).unwrap_or_default();
-        volumes.extend(self.engine.release_group(group));
-        let (free, held) = self.engine.wait_for_requests(volumes, self.patience);
-        let stores: Vec<_> = free.iter().map(|volume| &volume.store).collect();
-        for (volume, closed) in free.iter().zip(VolumeStore::close_all(&stores)) {
-            // Clients learn it from the write verifier after the next opening, and write again.
-            if let Err(error) = closed {
-                tracing::error!(volume = %volume.id, %error, "the last sync of a volume failed");
-            }
+        self.engine.release_group(group);
+        match self.engine.close_released(group, self.patience) {
+            0 => Ok(()),
+            held => Err(GroupError::Busy(held)),
         }
-        if held.is_empty() {
-            return Ok(());
-        }
-        let busy = GroupError::Busy(held.len());
-        lock(&self.leaving).insert(group, held);
-        Err(busy)
     }
 }

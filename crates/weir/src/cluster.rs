@@ -6,7 +6,8 @@
 use anyhow::{Context, Result};
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use weir_catalog::{ClusterKey, ClusterPlace};
+use weir_catalog::{ClusterKey, ClusterPlace, Guard, LifeGuard};
+use weir_cluster::Life;
 use weir_control::config::{EtcdConfig, GatewayConfig};
 use weir_etcd::{Connection, EtcdStore, Keys, Settings, Tls};
 use weir_links::KeyFile;
@@ -40,7 +41,8 @@ pub(crate) fn key_file(config: &GatewayConfig) -> Result<KeyFile> {
 }
 
 /// The place of this gateway in the cluster's catalogue, over a connection that is used within
-/// `runtime`. Its changes are guarded by no life; a gateway that serves sets that of its own.
+/// `runtime`. Its changes are guarded by no life; a gateway that serves sets its own
+/// ([`life_guard`]).
 ///
 /// Calls of the catalogue block: none may come from a thread of `runtime`.
 pub(crate) fn place(
@@ -53,7 +55,14 @@ pub(crate) fn place(
         store: Arc::new(EtcdStore::new(runtime, connection, &config.cluster)),
         cluster: config.cluster.clone(),
         gateway: config.gateway.clone(),
-        life: None,
+        life: LifeGuard::default(),
         key: ClusterKey::new(key.for_secrets()),
     }
+}
+
+/// The guard of what `life` writes in the catalogue: the row that etcd has as long as it is a
+/// member with a lease.
+pub(crate) fn life_guard(keys: &Keys, life: Life) -> Guard {
+    let (key, value) = keys.life_row(life);
+    Guard::Is { key, value: value.into_bytes() }
 }

@@ -49,7 +49,7 @@ impl Link {
     pub(crate) fn tell(&self, Followed { generation, tokens }: Followed) -> Result<()> {
         let value = envelope::write(&Row { v: VERSION, generation, tokens })?;
         let key = format!("{}{}", self.follows(), self.place.gateway);
-        let life: Vec<_> = self.place.life.iter().cloned().collect();
+        let life: Vec<_> = self.place.life.get().cloned().into_iter().collect();
         self.insist(&life, &[Operation::Put { key, value }], self.not_member())
     }
 

@@ -66,7 +66,7 @@ impl Link {
     /// Stages `operations` under the intent at this revision.
     fn stage(&self, operations: Vec<Operation>, change: &str, at: u64) -> Result<()> {
         let mut guards = vec![self.intent_at(at)];
-        guards.extend(self.place.life.clone());
+        guards.extend(self.place.life.get().cloned());
         self.sweep(&self.key("staged/"), &guards)?;
         for (number, group) in
             grouped(operations, CHUNK_VALUES_MAX, CHUNK_BYTES_MAX).into_iter().enumerate()

@@ -22,11 +22,32 @@ use crate::schema::newest_format;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// How often a transaction whose answer was lost is looked for or sent again.
 pub(super) const TRIES: usize = 3;
 const NAME_CHARS_MAX: usize = 64;
+
+/// The guard of a life, which can be set once for all clones.
+#[derive(Clone, Debug, Default)]
+pub struct LifeGuard(Arc<OnceLock<Guard>>);
+
+impl LifeGuard {
+    pub(crate) fn get(&self) -> Option<&Guard> {
+        self.0.get()
+    }
+
+    /// Sets the guard. The first one stays.
+    pub(crate) fn set(&self, guard: Guard) {
+        self.0.get_or_init(|| guard);
+    }
+}
+
+impl From<Guard> for LifeGuard {
+    fn from(guard: Guard) -> Self {
+        Self(Arc::new(OnceLock::from(guard)))
+    }
+}
 
 /// The place of a gateway in a cluster.
 #[derive(Clone)]
@@ -37,9 +58,10 @@ pub struct ClusterPlace {
     pub cluster: String,
     /// The name of the gateway. No two processes that run have the same, which `life` ensures.
     pub gateway: String,
-    /// The guard of everything that the gateway writes: the key that exists as long as this life of
-    /// it is a member.
-    pub life: Option<Guard>,
+    /// The guard of everything that the gateway writes: it holds as long as this life of it is a
+    /// member. A life that is no member yet has none, and gets it
+    /// ([`Catalog::guard_by`](crate::Catalog::guard_by)) before it becomes one.
+    pub life: LifeGuard,
     /// The key of the cluster.
     pub key: ClusterKey,
 }
@@ -232,7 +254,7 @@ impl Link {
         let operations = self.operations(&documents, state.head.format)?;
         let by_head = documents.values().any(|(place, _)| place.table.guarded == Guarded::ByHead);
         if generation == state.head.generation && !by_head {
-            let life: Vec<_> = self.place.life.iter().cloned().collect();
+            let life: Vec<_> = self.place.life.get().cloned().into_iter().collect();
             for group in grouped(operations, OPERATIONS_MAX, TRANSACTION_BYTES_MAX) {
                 self.insist(&life, &group, self.not_member())?;
             }
@@ -319,14 +341,14 @@ impl Link {
     ) -> Result<u64> {
         let head = Guard::At { key: self.key("head"), revision: head_revision };
         let guards: Vec<_> =
-            [&head].into_iter().chain(more).chain(&self.place.life).cloned().collect();
+            [&head].into_iter().chain(more).chain(self.place.life.get()).cloned().collect();
         match self.place.store.commit(&guards, operations) {
             Ok(Decision::At(revision)) => Ok(revision),
             Ok(Decision::Refused) => {
                 let head = self.place.store.get(&self.key("head")).ok().flatten();
                 let held = head.is_some_and(|head| head.revision == head_revision);
                 // If the head held, it was the other guard.
-                let over = held && more.is_none() && self.place.life.is_some();
+                let over = held && more.is_none() && self.place.life.get().is_some();
                 Err(if over { self.not_member() } else { ClusterError::Overtaken }.into())
             }
             Err(StoreError::Unknown(_)) => self.settle(change, head_revision),
@@ -335,7 +357,8 @@ impl Link {
     }
 
     /// Finds out whether the transaction of `change` was carried out. While the head is where it
-    /// was, it still may be; so the head is written again as it is.
+    /// was, it still may be; so the head is written again as it is, also by a life that is over:
+    /// that changes nothing, and tells whether its last change was made.
     fn settle(&self, change: &str, head_revision: u64) -> Result<u64> {
         let (store, key) = (&self.place.store, self.key("head"));
         for _ in 0..TRIES {

@@ -37,7 +37,7 @@ mod vault;
 
 pub use follows::Followed;
 pub use key::ClusterKey;
-pub use link::ClusterPlace;
+pub use link::{ClusterPlace, LifeGuard};
 pub use store::{
     Changes, ClusterStore, Decision, Event, Guard, Listing, OPERATIONS_MAX, Operation, Pair,
     StoreError, TRANSACTION_BYTES_MAX,

@@ -51,6 +51,13 @@ pub enum Guard {
         /// The revision.
         revision: u64,
     },
+    /// The key exists, and has this value.
+    Is {
+        /// The key.
+        key: String,
+        /// The value.
+        value: Vec<u8>,
+    },
 }
 
 /// A part of a transaction. No two parts of one name the same key.

@@ -53,7 +53,7 @@ impl Vault {
     pub(crate) fn replace(&self, which: Secret, content: &[u8], at: u64) -> Result<Option<u64>> {
         let put = self.seal(which, content)?;
         let mut guards = vec![Guard::At { key: self.key(which), revision: at }];
-        guards.extend(self.place.life.clone());
+        guards.extend(self.place.life.get().cloned());
         let mut lost = false;
         for _ in 0..TRIES {
             match self.place.store.commit(&guards, std::slice::from_ref(&put)) {

@@ -118,7 +118,7 @@ fn a_gateway_that_lost_the_store_follows_again_and_one_whose_life_is_over_tells_
     let b = Gateway::start(&cluster, "b");
     let member = format!("/weir/{}/members/a", cluster.name);
     let revision = cluster.store.put(&member, "life 1");
-    let life = Some(Guard::Since { key: member.clone(), revision });
+    let life = Guard::Since { key: member.clone(), revision }.into();
     let place = ClusterPlace { life, ..cluster.place("a") };
     let directory = cluster.base.path().join("a");
     let a = Catalog::open_in_cluster(&directory, Minimums::default(), place).unwrap();

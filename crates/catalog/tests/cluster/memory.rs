@@ -42,6 +42,7 @@ impl Content {
             Guard::Since { key, revision } => {
                 self.keys.get(key).is_some_and(|kept| kept.created == *revision)
             }
+            Guard::Is { key, value } => self.keys.get(key).is_some_and(|kept| kept.value == *value),
         }
     }
 

@@ -218,7 +218,7 @@ fn a_gateway_whose_life_is_over_changes_nothing() {
     let cluster = Cluster::new();
     let member = &format!("/weir/{}/members/a", cluster.name);
     let revision = cluster.store.put(member, "life 1");
-    let life = Some(Guard::Since { key: member.clone(), revision });
+    let life = Guard::Since { key: member.clone(), revision }.into();
     let place = ClusterPlace { life, ..cluster.place("a") };
     let directory = cluster.base.path().join("a");
     let a = Catalog::open_in_cluster(&directory, Minimums::default(), place).unwrap();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weir_catalog::{
-    Catalog, CatalogError, Ceph, ClusterKey, ClusterPlace, Minimums, Mode, NewPool, NewVolume, Qos,
-    create_cluster,
+    Catalog, CatalogError, Ceph, ClusterKey, ClusterPlace, LifeGuard, Minimums, Mode, NewPool,
+    NewVolume, Qos, create_cluster,
 };
 
 pub(crate) const GIB: u64 = 1 << 30;
@@ -44,7 +44,7 @@ impl Cluster {
             store: Arc::clone(&self.store) as _,
             cluster: self.name.clone(),
             gateway: gateway.to_owned(),
-            life: None,
+            life: LifeGuard::default(),
             key: self.key.clone(),
         }
     }

@@ -45,6 +45,11 @@ impl Checks {
         self.released.insert((group, life));
     }
 
+    /// Has `life` ended its service of `group`, and nobody begun it since?
+    pub(super) fn is_released(&self, group: GroupId, life: Life) -> bool {
+        self.released.contains(&(group, life))
+    }
+
     pub(super) fn resumed(&mut self, group: GroupId) {
         self.released.retain(|(released, _)| *released != group);
     }

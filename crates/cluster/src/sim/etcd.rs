@@ -8,6 +8,7 @@ use crate::records::View;
 use crate::timing::LEASE;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 use weir_core::Mono;
 
@@ -15,6 +16,8 @@ use weir_core::Mono;
 #[derive(Clone)]
 pub(super) enum Request {
     Lease(Life, LeaseRequest),
+    /// A life that ends in order ends its lease.
+    Release(Life),
     Change(Transaction),
     Acknowledge(GatewayId, Generation),
 }
@@ -71,6 +74,15 @@ impl Etcd {
                 *expiry = local + self.lease;
                 (Answer::Lease(Kept::Yes), None)
             }
+            Request::Release(life) => {
+                if self.view.is_attached(life) {
+                    self.expiries.remove(&life.gateway);
+                    self.write(|view| {
+                        view.attached.remove(&life.gateway);
+                    });
+                }
+                (Answer::None, None)
+            }
             Request::Change(transaction) => {
                 if !transaction.is_current(&self.view) {
                     return (Answer::Changed(false), None);
@@ -89,7 +101,11 @@ impl Etcd {
 
     pub(super) fn change(&mut self, change: &Change) {
         let records = self.view.records.with(change);
-        self.write(|view| view.records = records.into());
+        let ended: Vec<GatewayId> = self.view.records.ended_in(&records).collect();
+        self.write(|view| {
+            view.records = records.into();
+            view.attached.retain(|gateway, _| !ended.contains(gateway));
+        });
     }
 
     fn write(&mut self, alter: impl FnOnce(&mut View)) {

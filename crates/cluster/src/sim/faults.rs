@@ -1,17 +1,21 @@
 //! Faults of the simulated world, and how it is healed. Which ones happen, and when, is drawn from
 //! the seed.
 
+use super::etcd::Request;
 use super::machine::Helper;
 use super::world::{Misbehaviour, SECOND, What, World};
 use crate::command::Command;
 use crate::event::Event;
-use crate::id::GroupId;
+use crate::id::{GroupId, Life};
 
 /// A fault. Durations are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
     /// A process is killed, and started again after a while.
     Kill { machine: usize, after: u64 },
+    /// A gateway is stopped in order: it replies no more, releases its lease, exits, and is started
+    /// again after a while. An operator may have had it drained before.
+    End { machine: usize, after: u64 },
     /// A machine loses power, and comes back after a while.
     Power { machine: usize, after: u64 },
     /// A machine loses power for good.
@@ -46,6 +50,7 @@ impl World {
                 self.end_process(machine);
                 self.after(after, What::Start { machine });
             }
+            Fault::End { machine, after } => self.end_in_order(machine, after),
             Fault::Power { machine, after } => {
                 self.power_off(machine);
                 self.after(after, What::PowerOn { machine });
@@ -83,9 +88,33 @@ impl World {
         }
     }
 
+    /// Ends the life on a machine, if it goes on. The driver exits when etcd has answered, or after
+    /// two seconds; the request about the lease may arrive later still.
+    fn end_in_order(&mut self, machine: usize, after: u64) {
+        let Some(process) = self.machines[machine].process.take_if(|own| !own.is_stopped()) else {
+            return;
+        };
+        let life = process.cluster.life();
+        self.machines[machine].leaving = Some(life);
+        self.ask_etcd(machine, process.serial, 0, Request::Release(life));
+        let exits = self.between(1, 2_000);
+        self.after(exits, What::Exit { machine, life });
+        self.after(exits + after, What::Start { machine });
+    }
+
+    pub(super) fn exit(&mut self, machine: usize, life: Life) {
+        let own = &mut self.machines[machine];
+        if own.leaving == Some(life) {
+            own.leaving = None;
+            own.helper.learn_end(life);
+            self.after(0, What::HelperSpeaks { machine });
+        }
+    }
+
     fn power_off(&mut self, machine: usize) {
         let own = &mut self.machines[machine];
         own.process = None;
+        own.leaving = None;
         own.helper = Helper::default();
         own.is_up = false;
     }
@@ -157,7 +186,7 @@ impl World {
     fn draw_fault(&mut self) -> Fault {
         let machine = self.draw_machine();
         let after = self.between(200, 9_000);
-        match self.rng.below(25) {
+        match self.rng.below(28) {
             0..4 => Fault::Kill { machine, after: after / 2 },
             4..6 => Fault::Power { machine, after: after + SECOND },
             6 => Fault::Lose { machine },
@@ -170,6 +199,7 @@ impl World {
             19 => Fault::EtcdSlow { after },
             20 => Fault::Election,
             21 => Fault::Helper { machine },
+            22..25 => Fault::End { machine, after: after / 2 },
             _ => Fault::Command { machine, command: self.draw_command() },
         }
     }
@@ -184,10 +214,13 @@ impl World {
         let gateway = self.machines[other].gateway;
         let groups = u64::try_from(self.etcd.view.records.groups.len()).unwrap();
         let group = GroupId(u32::try_from(1 + self.rng.below(groups.max(1))).unwrap());
-        match self.rng.below(8) {
+        match self.rng.below(12) {
             0..4 => Command::Move { group, to: gateway },
             4 | 5 => Command::Drain { gateway, draining: true },
             6 => Command::Drain { gateway, draining: false },
+            7 | 8 => Command::Remove { gateway },
+            // Their numbers are not given again.
+            9 => Command::Withdraw { group },
             _ => Command::Place { group: GroupId(100 + u32::from(gateway.0)), weight: 3 },
         }
     }

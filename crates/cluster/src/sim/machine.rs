@@ -14,6 +14,8 @@ pub(super) struct Machine {
     pub(super) is_up: bool,
     /// It does not come back.
     pub(super) is_lost: bool,
+    /// The process of its gateway has ended its life, and exits soon. The next one waits for that.
+    pub(super) leaving: Option<Life>,
     /// The rate of its clock above real time, in millionths.
     rate: i64,
     offset: u64,
@@ -53,6 +55,7 @@ impl Machine {
             id: MachineId(u64::from(number)),
             is_up: true,
             is_lost: false,
+            leaving: None,
             rate,
             offset,
             counter: 0,
@@ -79,10 +82,8 @@ impl Machine {
 
     /// The process ends, and the helper learns of it.
     pub(super) fn end_process(&mut self) {
-        if let Some(process) = self.process.take()
-            && self.helper.announced == Some(process.cluster.life().number)
-        {
-            self.helper.runs = false;
+        if let Some(process) = self.process.take() {
+            self.helper.learn_end(process.cluster.life());
         }
     }
 }
@@ -103,6 +104,13 @@ impl Helper {
     pub(super) fn announce(&mut self, life: Life) {
         self.announced = Some(life.number);
         self.runs = true;
+    }
+
+    /// The process of `life` has ended.
+    pub(super) fn learn_end(&mut self, life: Life) {
+        if self.announced == Some(life.number) {
+            self.runs = false;
+        }
     }
 
     pub(super) fn note(&mut self, life: Life) {

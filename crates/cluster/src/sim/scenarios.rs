@@ -303,3 +303,128 @@ fn an_operator_can_declare_a_lost_gateway_gone_and_remove_it() {
     assert_eq!(world.checks.answers, expected);
     assert!(!world.etcd.view.records.gateways.contains_key(&gateway));
 }
+
+/// A world that has begun to move the first group from the first gateway to the second.
+fn moving(seed: u64) -> (World, GroupId) {
+    let mut world = serving_from(seed, 3);
+    let groups = &world.etcd.view.records.groups;
+    let is_first = |row: &crate::records::Group| row.home.at() == Some((life(1, 1), None));
+    let group = *groups.iter().find(|(_, row)| is_first(row)).unwrap().0;
+    let command = Command::Move { group, to: GatewayId(2) };
+    world.strike(Fault::Command { machine: 2, command });
+    (world, group)
+}
+
+fn home(world: &World, group: GroupId) -> (Life, Option<Life>) {
+    world.etcd.view.records.groups[&group].home.at().unwrap()
+}
+
+/// Every group has a home that is a live member, goes nowhere, and is served.
+fn assert_settled(world: &World) {
+    let view = &world.etcd.view;
+    for (group, row) in &view.records.groups {
+        let (home, to) = row.home.at().unwrap();
+        assert!(view.is_member(home) && view.is_attached(home), "{group}: {home}");
+        assert_eq!(to, None, "{group}");
+    }
+    assert_eq!(unserved(world), []);
+}
+
+#[test]
+fn a_move_whose_old_home_ends_before_it_has_written_the_new_one_is_a_takeover() {
+    for seed in 1..=20 {
+        let (mut world, group) = moving(seed);
+        while !world.checks.is_released(group, life(1, 1)) {
+            pass(&mut world, MILLISECOND / 10);
+        }
+        assert_eq!(home(&world, group), (life(1, 1), Some(life(2, 1))));
+        world.strike(Fault::Kill { machine: 0, after: 60 * SECOND });
+        pass(&mut world, 6 * SECOND);
+        assert_settled(&world);
+        let (home, _) = home(&world, group);
+        // The change with the new home may have been on its way to etcd.
+        assert!(home.gateway != GatewayId(1), "{home}");
+        pass_served(&mut world, 5 * SECOND);
+    }
+}
+
+#[test]
+fn a_move_whose_new_home_ends_before_it_serves_is_a_takeover() {
+    for seed in 1..=20 {
+        let (mut world, group) = moving(seed);
+        while home(&world, group).0 == life(1, 1) {
+            pass(&mut world, MILLISECOND / 10);
+        }
+        assert_eq!(home(&world, group), (life(2, 1), None));
+        assert!(unserved(&world).contains(&group), "it is not served yet");
+        world.strike(Fault::Kill { machine: 1, after: 60 * SECOND });
+        pass(&mut world, 6 * SECOND);
+        assert_settled(&world);
+        pass_served(&mut world, 5 * SECOND);
+    }
+}
+
+#[test]
+fn a_move_whose_new_home_ends_before_it_was_written_is_off() {
+    for seed in 1..=20 {
+        let (mut world, group) = moving(seed);
+        while home(&world, group).1.is_none() {
+            pass(&mut world, MILLISECOND / 10);
+        }
+        world.strike(Fault::Kill { machine: 1, after: 60 * SECOND });
+        pass(&mut world, 6 * SECOND);
+        assert_settled(&world);
+        pass_served(&mut world, 5 * SECOND);
+    }
+}
+
+#[test]
+fn a_move_whose_both_homes_end_is_a_takeover() {
+    for seed in 1..=20 {
+        let (mut world, group) = moving(seed);
+        while !world.checks.is_released(group, life(1, 1)) {
+            pass(&mut world, MILLISECOND / 10);
+        }
+        world.strike(Fault::Kill { machine: 0, after: 60 * SECOND });
+        world.strike(Fault::Kill { machine: 1, after: 60 * SECOND });
+        pass(&mut world, 6 * SECOND);
+        assert_settled(&world);
+        assert_eq!(homes_of(&world, life(3, 1)), 6);
+    }
+}
+
+#[test]
+fn a_gateway_that_ends_in_order_is_replaced_when_it_has_no_lease_or_its_process_has_exited() {
+    for seed in 1..=20 {
+        let mut world = serving_from(seed, 3);
+        world.strike(Fault::End { machine: 1, after: 60 * SECOND });
+        while world.etcd.view.is_attached(life(2, 1)) {
+            assert_eq!(homes_of(&world, life(2, 1)), 2);
+            pass(&mut world, MILLISECOND);
+        }
+        let pause = pause(&mut world);
+        assert!(pause < 4 * SECOND, "{} ms", pause / MILLISECOND);
+        assert_settled(&world);
+        assert_eq!(world.checks.condemned + world.checks.condemned_by_word, 1);
+    }
+}
+
+#[test]
+fn a_gateway_that_was_drained_leaves_without_a_pause_and_is_removed() {
+    let mut world = serving(3);
+    let gateway = GatewayId(2);
+    let drain = Command::Drain { gateway, draining: true };
+    world.strike(Fault::Command { machine: 0, command: drain });
+    pass(&mut world, 5 * SECOND);
+    assert_eq!(homes_of(&world, life(2, 1)), 0);
+    world.strike(Fault::End { machine: 1, after: 60 * SECOND });
+    pass_served(&mut world, 5 * SECOND);
+    let remove = Command::Remove { gateway };
+    world.strike(Fault::Command { machine: 0, command: remove });
+    pass_served(&mut world, 2 * SECOND);
+    assert_eq!(world.checks.answers, [Ok(()), Ok(())]);
+    assert!(!world.etcd.view.records.gateways.contains_key(&gateway));
+    pass_served(&mut world, 60 * SECOND);
+    assert!(world.etcd.view.is_member(life(2, 2)), "it comes back as a new gateway");
+    assert_eq!(world.checks.taken, 0);
+}

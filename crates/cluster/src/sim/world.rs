@@ -110,6 +110,11 @@ pub(super) enum What {
         machine: usize,
         serial: u64,
     },
+    /// The process of a life that has ended in order exits.
+    Exit {
+        machine: usize,
+        life: Life,
+    },
     Fault(Fault),
     Heal,
 }
@@ -269,6 +274,7 @@ impl World {
                 self.start(machine);
             }
             What::Continue { machine, serial } => self.continue_process(machine, serial),
+            What::Exit { machine, life } => self.exit(machine, life),
             What::Fault(fault) => self.strike(fault),
             What::Heal => self.heal(),
         }
@@ -383,7 +389,8 @@ impl World {
     }
 
     fn start(&mut self, machine: usize) {
-        if !self.machines[machine].is_up || self.machines[machine].process.is_some() {
+        let own = &self.machines[machine];
+        if !own.is_up || own.process.is_some() || own.leaving.is_some() {
             return;
         }
         let sessions = vec![self.ceph.mount(), self.ceph.mount()];
@@ -473,7 +480,7 @@ impl World {
         own.is_up && self.now >= own.cut_from_etcd_until && self.now >= self.etcd.down_until
     }
 
-    fn ask_etcd(&mut self, machine: usize, serial: u64, request: u64, body: Request) {
+    pub(super) fn ask_etcd(&mut self, machine: usize, serial: u64, request: u64, body: Request) {
         let own = &self.machines[machine];
         if !own.is_up || self.now < own.cut_from_etcd_until {
             return;

@@ -10,6 +10,7 @@ mod following;
 mod gateways;
 #[path = "../../../catalog/tests/cluster/large.rs"]
 mod large;
+mod lives;
 mod members;
 #[path = "../../../catalog/tests/cluster/model.rs"]
 mod model;

@@ -13,7 +13,7 @@ use weir_catalog::{Changes, ClusterStore, Decision, Guard, Listing, Operation, P
 use weir_etcd::{Connection, EtcdStore, Settings};
 
 /// The runtime of all connections, in a thread of its own.
-static RUNTIME: LazyLock<Handle> = LazyLock::new(|| {
+pub(crate) static RUNTIME: LazyLock<Handle> = LazyLock::new(|| {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();

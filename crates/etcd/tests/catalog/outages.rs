@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, ClusterKey, ClusterPlace, Follower, IdempotencyKey,
-    Known, Minimums, Mode, create_cluster,
+    Known, LifeGuard, Minimums, Mode, create_cluster,
 };
 
 const CLUSTER: &str = "outages";
@@ -21,7 +21,7 @@ fn place(store: &Arc<Real>, gateway: &str) -> ClusterPlace {
         store: Arc::clone(store) as _,
         cluster: CLUSTER.to_owned(),
         gateway: gateway.to_owned(),
-        life: None,
+        life: LifeGuard::default(),
         key: ClusterKey::new([1; 32]),
     }
 }

@@ -45,12 +45,14 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
 use crate::worker::{GateEntry, Message};
 use arc_swap::ArcSwap;
 use credits::{AHEAD, CreditLock, CreditStore, Credits, Left};
+use homes::Leaving;
 use lock_ids::LockIds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Condemned, Snapshot, Volume};
+use weir_cluster::GroupId;
 use weir_control::logins::Logins;
 use weir_control::plane::{
     Plane, PlaneError, Step, Top, TopChange, Totals, VolumeConnection, VolumeHistograms,
@@ -156,6 +158,11 @@ pub(crate) struct Engine {
     applied: Mutex<Applied>,
     /// The volumes that are served. Changed while `applied` is held, and never held for long.
     homes: Mutex<Homes>,
+    /// The volumes that were released and are not closed yet. The lock of a group is held while its
+    /// volumes are closed.
+    leaving: Mutex<BTreeMap<GroupId, Arc<Mutex<Leaving>>>>,
+    /// The server has stopped: no volume is opened. Set while `applied` is held.
+    closed: AtomicBool,
     serial: AtomicU64,
     unfinished: AtomicBool,
     /// The credits that an earlier server left to volumes that are not open yet.
@@ -211,6 +218,8 @@ impl Engine {
             served: Arc::default(),
             applied: Mutex::new(Applied { pools: BTreeMap::new() }),
             homes: Mutex::new(homes),
+            leaving: Mutex::default(),
+            closed: AtomicBool::new(false),
             serial: AtomicU64::new(0),
             unfinished: AtomicBool::new(false),
             credits: Mutex::new(credits),
@@ -278,19 +287,20 @@ impl Engine {
         self.unfinished.store(true, Ordering::Relaxed);
     }
 
-    /// Syncs and closes every volume, as the last act. Where operations are still under way the
-    /// volume is only synced: its usage is not known, and is counted anew at the next start.
+    /// Syncs and closes every volume, as the last act, also those that leave. Where operations are
+    /// still under way the volumes are only synced: their usage is not known, and is counted anew
+    /// at the next start. No volume is opened from now on.
     pub(crate) fn close_volumes(&self) {
         let finished = !self.unfinished.load(Ordering::Relaxed);
-        let served = self.served.load();
-        let volumes: Vec<_> = served.all().collect();
-        let stores: Vec<_> = volumes.iter().map(|served| &served.volume.store).collect();
-        let close = if finished { VolumeStore::close_all } else { VolumeStore::sync_all };
-        for (served, closed) in volumes.iter().zip(close(&stores)) {
-            if let Err(error) = closed {
-                tracing::error!(volume = %served.config.name, %error, "the last sync of a volume failed");
-            }
-        }
+        // Volumes that are being opened or released are among those below after that.
+        let served = {
+            let _applied = lock(&self.applied);
+            self.closed.store(true, Ordering::Relaxed);
+            self.served.load_full()
+        };
+        let volumes: Vec<&ServedVolume> = served.all().map(|served| &*served.volume).collect();
+        self.close(&volumes, if finished { VolumeStore::close_all } else { VolumeStore::sync_all });
+        self.close_leaving(finished);
     }
 
     /// The credits that the volumes have left, and would have left after `ahead` in which they

@@ -59,6 +59,9 @@ impl Engine {
     }
 
     fn open(&self, snapshot: &Snapshot, claims: &Claims, config: &Arc<Volume>) -> Opened {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(failed(config, &"the server is stopping"));
+        }
         if let Some(Some(wrong)) = claims.get(&config.pool) {
             return Err(failed(config, wrong));
         }

@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 use weir_catalog::{
-    BytesPerSecond, Catalog, Ceph, ClusterKey, ClusterPlace, Minimums, Mode, NewPool, NewVolume,
-    Qos, Terms, VolumeChange, create_cluster,
+    BytesPerSecond, Catalog, Ceph, ClusterKey, ClusterPlace, LifeGuard, Minimums, Mode, NewPool,
+    NewVolume, Qos, Terms, VolumeChange, create_cluster,
 };
 use weir_cluster::{GroupId, Right, SharedRight};
 use weir_control::ServerConfig;
@@ -105,7 +105,7 @@ impl Gateway {
             store: Arc::clone(&store) as _,
             cluster: "c".to_owned(),
             gateway: gateway.to_owned(),
-            life: None,
+            life: LifeGuard::default(),
             key: ClusterKey::new([1; 32]),
         };
         create_cluster(&cluster("operator")).unwrap();

@@ -43,10 +43,15 @@ pub(crate) fn conf() -> Option<PathBuf> {
 
 /// A gateway's sessions with the cluster.
 pub(crate) fn connect(conf: PathBuf, mounts: usize) -> Ceph {
+    connect_as(conf, "admin", mounts)
+}
+
+/// The sessions of a gateway that is this user of Ceph.
+pub(crate) fn connect_as(conf: PathBuf, user: &str, mounts: usize) -> Ceph {
     prepare_process().unwrap();
     Ceph::connect(&CephOptions {
         conf,
-        user: "admin".to_owned(),
+        user: user.to_owned(),
         file_system: None,
         top: "/".to_owned(),
         mounts,

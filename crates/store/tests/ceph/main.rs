@@ -17,3 +17,4 @@ mod promises;
 #[path = "../store/this.rs"]
 mod this;
 mod usage;
+mod user;

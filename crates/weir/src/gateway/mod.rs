@@ -133,6 +133,7 @@ impl<'a> Running<'a> {
         let server =
             Server::start_shared(config, bound, catalog, Arc::clone(&right), Some(ceph.clone()))?;
         let catalog = Arc::clone(server.catalog());
+        catalog.guard_by(cluster::life_guard(&keys, life));
         let (interface, socket) = (&place.addresses.interface, place.helper.socket.clone());
         let ports = server.addresses().iter().chain(server.smb_addresses()).map(SocketAddr::port);
         let peers = Peers::new(connection.clone(), &place.cluster, place.number, ports.collect());

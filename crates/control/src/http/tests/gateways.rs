@@ -6,8 +6,8 @@ use std::future::ready;
 use weir_api::GatewayState::{Drained, Draining, Ending, Live, New, Silent};
 use weir_api::{Address, CephFs, NewAddress, Role};
 use weir_catalog::{
-    Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Guard, Listing, Minimums,
-    Mode, NewGateway, Operation, Pair, StoreError, create_cluster,
+    Changes, ClusterKey, ClusterPlace, ClusterStore, Decision, Event, Guard, LifeGuard, Listing,
+    Minimums, Mode, NewGateway, Operation, Pair, StoreError, create_cluster,
 };
 use weir_cluster::{
     Came, Command, Fence, Gateway, GatewayId, Group, GroupId, Home, Life, MachineId, Member,
@@ -132,7 +132,7 @@ async fn gateway() -> (Running, Arc<Told>) {
         store: Arc::new(Store::default()),
         cluster: "nas".to_owned(),
         gateway: "g1".to_owned(),
-        life: None,
+        life: LifeGuard::default(),
         key: ClusterKey::new([7; 32]),
     };
     create_cluster(&place).unwrap();

@@ -90,6 +90,8 @@ impl LockThread {
             }
         }
         self.service.stop();
+        // Whoever waits for an answer would wait for ever.
+        self.nlm.inbox.close();
         Ok(())
     }
 
