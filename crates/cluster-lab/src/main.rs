@@ -9,6 +9,8 @@
 mod alone;
 mod bed;
 mod demo;
+mod load;
+mod stage;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{
-    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, NewAddress, NewPool, NewVolume,
+    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress, NewPool, NewVolume,
     Qos, Squash, TermsChange,
 };
 
@@ -127,6 +127,22 @@ impl Operator {
     /// In the server's own words.
     pub(crate) fn drain(&self, gateway: &str) -> Result<()> {
         self.done(self.client.drain_gateway(gateway), || format!("draining {gateway}"))
+    }
+
+    /// Takes a drain back.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn undrain(&self, gateway: &str) -> Result<()> {
+        self.done(self.client.undrain_gateway(gateway), || format!("undraining {gateway}"))
+    }
+
+    /// All gateways.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn gateways(&self) -> Result<Vec<Gateway>> {
+        self.runtime.block_on(self.client.gateways()).context("listing the gateways")
     }
 
     /// All addresses.

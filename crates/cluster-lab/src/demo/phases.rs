@@ -1,14 +1,12 @@
 //! The course of the demonstration: what happens to the cluster while the clients work, and when.
 
-use super::client::{Outcome, Running, Target};
-use super::course::Span;
-use super::judge::{Owners, Part, Phase};
+use super::judge::{Part, Phase};
 use super::plan::{
-    DEATH_S, DRAIN_S, Disturbance, MOVE_S, OUTAGE_S, RESTART_S, RETURN_S, STEADY_S, WARMUP_S,
+    DEATH_S, DRAIN_S, Disturbance, MOVE_S, OUTAGE_S, RESTART_S, RETURN_S, STEADY_S, WARMUP_S, work,
 };
-use super::stage::{Homes, Stage};
-use super::wire::{Senders, Wire};
 use crate::bed::{Gateway, Machine, Operator};
+use crate::load::{Outcome, Owners, Running, Senders, Span, Target, Wire};
+use crate::stage::{Homes, Stage};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -72,7 +70,7 @@ pub(super) fn run(stage: &mut Stage, stop: &Stop) -> Result<Measured> {
     let on_stop = halt.clone();
     stop.then(move || on_stop.stop())?;
     let machine = watch()?;
-    let start = |target: &Target| Running::start(target, begun, &halt);
+    let start = |target: &Target| Running::start(target, work(), begun, &halt);
     let clients = stage.targets.iter().map(start).collect::<Result<_>>()?;
     let mut play = Play {
         stage,

@@ -24,10 +24,10 @@ const BUFFER_BYTES: usize = 8 << 20;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The machines that sent replies from each address, in order, each time that they changed.
-pub(super) type Senders = BTreeMap<Ipv4Addr, Vec<Machine>>;
+pub(crate) type Senders = BTreeMap<Ipv4Addr, Vec<Machine>>;
 
 /// A watch over the bridge, on a thread of its own.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     end: Arc<AtomicBool>,
     thread: JoinHandle<Senders>,
 }
@@ -38,7 +38,7 @@ impl Wire {
     ///
     /// # Errors
     /// If the system refuses the socket or the thread.
-    pub(super) fn watch(machines: Vec<Machine>) -> Result<Self> {
+    pub(crate) fn watch(machines: Vec<Machine>) -> Result<Self> {
         let socket = open().context("cannot watch the bridge")?;
         let end = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&end);
@@ -57,7 +57,7 @@ impl Wire {
     }
 
     /// Ends the watch.
-    pub(super) fn end(self) -> Senders {
+    pub(crate) fn end(self) -> Senders {
         self.end.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
