@@ -8,6 +8,9 @@ and a metadata server with one CephFS, all on loopback and all below one directo
                                          remove DIRECTORY; the exit code is that of COMMAND
     ceph.py kill DIRECTORY DAEMON        end a daemon at once, such as osd.0
     ceph.py start DIRECTORY DAEMON       start one that has ended; it may not be ready yet
+    ceph.py replace DIRECTORY OSD        start an OSD that has ended with an empty disk
+    ceph.py active DIRECTORY             print the metadata server that serves, such as mds.a
+    ceph.py whole DIRECTORY              wait until all daemons serve and all data has its copies
     ceph.py tell DIRECTORY PREFIX [NAME=VALUE...]
                                          send the monitors a command, and print their answer
 
@@ -286,6 +289,64 @@ def down(directory):
     kill(directory, [file.removesuffix(".pid") for file in files if file.endswith(".pid")])
 
 
+def daemons(directory, kind):
+    return [name for name in sorted(os.listdir(directory)) if name.startswith(f"{kind}.")]
+
+
+def replace(directory, name):
+    """Starts an OSD that has ended as one with its number whose disk is empty."""
+    number = int(name.removeprefix("osd."))
+    monitors = Monitors(f"{directory}/ceph.conf")
+    osds = {osd["osd"]: osd for osd in monitors.command("osd dump")["osds"]}
+    monitors.close()
+    shutil.rmtree(f"{directory}/{name}")
+    os.makedirs(f"{directory}/{name}")
+    subprocess.run(
+        ["ceph-osd", "-c", f"{directory}/ceph.conf", "-i", str(number), "--mkfs", "--osd-uuid",
+         osds[number]["uuid"], "--no-mon-config"],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    start(directory, name)
+
+
+def active(directory):
+    """Prints the metadata server that serves."""
+    monitors = Monitors(f"{directory}/ceph.conf")
+    dump = monitors.command("fs dump")
+    monitors.close()
+    infos = [info for fs in dump["filesystems"] for info in fs["mdsmap"]["info"].values()]
+    print(*[f"mds.{info['name']}" for info in infos if info["state"] == "up:active"])
+
+
+def whole(directory):
+    """Waits until all daemons serve, no OSD counts as full, and all placement groups have all their
+    copies, as they say since the last OSD came up."""
+    monitors = Monitors(f"{directory}/ceph.conf")
+    servers = len(daemons(directory, "mds"))
+
+    def osds_serve():
+        osds = monitors.command("osd dump")["osds"]
+        whole = all(osd["up"] and osd["in"] for osd in osds)
+        return whole and not any("full" in state for osd in osds for state in osd["state"])
+
+    def data_is_whole():
+        since = max(osd["up_from"] for osd in monitors.command("osd dump")["osds"])
+        dump = monitors.command("pg dump", dumpcontents=["pgs"])
+        groups = dump.get("pg_map", dump)["pg_stats"]
+        return all(group["state"].startswith("active+clean") and int(group["reported_epoch"]) >= since
+                   for group in groups)
+
+    def metadata_servers_serve():
+        dump = monitors.command("fs dump")
+        infos = [info for fs in dump["filesystems"] for info in fs["mdsmap"]["info"].values()]
+        active = [info for info in infos if info["state"] == "up:active"]
+        return len(active) == 1 and len(active) + len(dump["standbys"]) >= servers
+
+    monitors.wait("the OSDs", osds_serve)
+    monitors.wait("the metadata servers", metadata_servers_serve)
+    monitors.wait("all copies of the data", data_is_whole)
+    monitors.close()
+
+
 def value(text):
     """A number as one, any other value as text."""
     try:
@@ -318,6 +379,12 @@ def main(arguments):
             kill(os.path.abspath(directory), [name])
         case ["start", directory, name]:
             start(os.path.abspath(directory), name)
+        case ["replace", directory, name] if name.startswith("osd."):
+            replace(os.path.abspath(directory), name)
+        case ["active", directory]:
+            active(os.path.abspath(directory))
+        case ["whole", directory]:
+            whole(os.path.abspath(directory))
         case ["tell", directory, prefix, *arguments]:
             monitors = Monitors(f"{os.path.abspath(directory)}/ceph.conf")
             pairs = (argument.split("=", 1) for argument in arguments)

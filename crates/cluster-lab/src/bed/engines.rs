@@ -3,7 +3,7 @@
 
 use super::gateway::CLUSTER;
 use super::network::{ENGINES, ETCD_NET, address_of};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use weir_lab::process::run;
@@ -110,6 +110,17 @@ impl Engines {
             None => command.args(["del", &key]),
         };
         ENGINES.within(|| run(&mut command))
+    }
+
+    /// The metadata server of Ceph that serves.
+    ///
+    /// # Errors
+    /// If none does.
+    pub(crate) fn active_metadata_server(&self) -> Result<String> {
+        let said = self.said("ceph.py", &["active", &self.directory("ceph")])?;
+        let name = said.trim();
+        ensure!(!name.is_empty() && !name.contains(' '), "ceph.py active: {said:?}");
+        Ok(name.to_owned())
     }
 
     /// Has the script of Ceph do something: `kill` or `start` with a daemon, such as `osd.0`.

@@ -141,9 +141,11 @@ impl Side {
         match self {
             Self::Etcd => Some(format!("{ETCD_NET}.1-{ETCD_NET}.3")),
             Self::Ceph => Some(address_of(ENGINES).to_string()),
-            Self::Peers => {
-                Some(format!("{}-{}", address_of(Machine::Gateway(1)), address_of(Machine::Gateway(254))))
-            }
+            Self::Peers => Some(format!(
+                "{}-{}",
+                address_of(Machine::Gateway(1)),
+                address_of(Machine::Gateway(254))
+            )),
             Self::All => None,
         }
     }
@@ -257,8 +259,14 @@ mod tests {
     #[test]
     fn a_cut_names_the_port_and_both_directions() {
         let rules = ruleset("gateway-2", Side::Etcd);
-        assert!(rules.contains("iifname \"gateway-2\" ip daddr 10.77.1.1-10.77.1.3 drop;"), "{rules}");
-        assert!(rules.contains("oifname \"gateway-2\" ip saddr 10.77.1.1-10.77.1.3 drop;"), "{rules}");
+        assert!(
+            rules.contains("iifname \"gateway-2\" ip daddr 10.77.1.1-10.77.1.3 drop;"),
+            "{rules}"
+        );
+        assert!(
+            rules.contains("oifname \"gateway-2\" ip saddr 10.77.1.1-10.77.1.3 drop;"),
+            "{rules}"
+        );
         assert!(ruleset("gateway-2", Side::All).contains("iifname \"gateway-2\" drop;"));
         assert!(ruleset("gateway-2", Side::Peers).contains("10.77.2.1-10.77.2.254"));
     }

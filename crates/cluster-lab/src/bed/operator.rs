@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{
-    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress, NewPool, NewVolume,
-    Qos, Squash, TermsChange,
+    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress, NewPool,
+    NewVolume, Qos, Squash, TermsChange,
 };
 
 const GIB: u64 = 1 << 30;

@@ -5,7 +5,7 @@ use super::plan::{
     DEATH_S, DRAIN_S, Disturbance, MOVE_S, OUTAGE_S, RESTART_S, RETURN_S, STEADY_S, WARMUP_S, work,
 };
 use crate::bed::{Gateway, Machine, Operator};
-use crate::load::{Outcome, Owners, Running, Senders, Span, Target, Wire};
+use crate::load::{Outcome, Owners, Running, Senders, Span, Target, UNREACHABLE, Wire, rules};
 use crate::stage::{Homes, Stage};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -13,14 +13,11 @@ use std::net::Ipv4Addr;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use weir_api::ClientError;
 use weir_lab::judge::Check;
 use weir_lab::machine::{Second, Watch};
 use weir_lab::stop::Stop;
 use weir_load::Control;
 
-/// The code with which a gateway refuses a change while etcd is away.
-const UNREACHABLE: &str = "cluster_unreachable";
 /// Time between two looks while a phase goes on.
 const LOOK: Duration = Duration::from_millis(50);
 /// Longest time until changes are accepted after etcd is back.
@@ -257,7 +254,8 @@ impl Play<'_> {
         self.stage.engines.kill_etcd()?;
         self.pass_until(from_s + 5.0)?;
         let refused = self.operator(asked)?.change(&self.volume()?, "192.0.2.1/32");
-        self.checks.push(refusal(&refused));
+        let rule = "a change without etcd is refused by name";
+        self.checks.push(rules::refused(rule, UNREACHABLE, &refused));
         self.pass_until(from_s + Duration::from_secs(OUTAGE_S).as_secs_f64())?;
         let back_s = self.tell("etcd is started again");
         self.stage.engines.start_etcd()?;
@@ -336,37 +334,5 @@ impl Play<'_> {
         let clients = std::mem::take(&mut self.clients);
         let targets = self.stage.targets.iter().cloned();
         targets.zip(clients).map(|(target, client)| Ok((target, client.wait()?))).collect()
-    }
-}
-
-/// The rule about a change while etcd is away.
-fn refusal(asked: &Result<(), ClientError>) -> Check {
-    let rule = "a change without etcd is refused by name";
-    match asked {
-        Ok(()) => Check::new(rule, "it was accepted", false),
-        Err(ClientError::Refused { error, .. }) => {
-            let passed = error.code == UNREACHABLE;
-            let words =
-                if passed { error.code.clone() } else { format!("{}: {error}", error.code) };
-            Check::new(rule, words, passed)
-        }
-        Err(error) => Check::new(rule, error.to_string(), false),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use weir_api::ApiError;
-
-    #[test]
-    fn only_the_refusal_that_names_the_cause_is_one() {
-        let refused = |code: &str| {
-            refusal(&Err(ClientError::Refused { status: 503, error: ApiError::new(code, "words") }))
-        };
-        assert!(refused(UNREACHABLE).passed);
-        assert!(!refused("internal").passed && refused("internal").worst.contains("words"));
-        assert!(!refusal(&Ok(())).passed);
-        assert!(!refusal(&Err(ClientError::Timeout("a".to_owned()))).passed);
     }
 }

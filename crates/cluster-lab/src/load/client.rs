@@ -68,6 +68,8 @@ pub(crate) struct Target {
 struct Shared {
     /// Writes that were answered.
     answered: AtomicU64,
+    /// Answers that refused a write.
+    refused: AtomicU64,
     /// No new writes.
     finish: AtomicBool,
 }
@@ -133,6 +135,11 @@ impl Running {
     /// Writes that were answered so far.
     pub(crate) fn answered(&self) -> u64 {
         self.shared.answered.load(Ordering::Relaxed)
+    }
+
+    /// Answers so far that refused a write.
+    pub(crate) fn refused(&self) -> u64 {
+        self.shared.refused.load(Ordering::Relaxed)
     }
 
     /// Has it ended?
@@ -322,6 +329,7 @@ impl Client {
             }
             Answer::Refused(why) => {
                 self.course.refusals.note(why, now_s);
+                self.shared.refused.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(AGAIN);
                 self.xid += 1;
                 self.send(Pending { xid: self.xid, ..pending });

@@ -11,5 +11,5 @@ mod wire;
 pub(crate) use client::{File, Outcome, Running, Target, Work};
 pub(crate) use course::{Break, Course, Span};
 pub(crate) use names::{Named, Names, Naming};
-pub(crate) use rules::Owners;
+pub(crate) use rules::{Owners, UNREACHABLE};
 pub(crate) use wire::{Senders, Wire};

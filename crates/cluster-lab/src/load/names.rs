@@ -116,7 +116,8 @@ impl Change {
         match self {
             Self::Create(name) => {
                 let how = CreateHow3::Unchecked(Sattr3 { mode: Some(0o644), ..Sattr3::NONE });
-                session.call(&CreateArgs { location: place(top, name), how }, |result| done(&result))
+                session
+                    .call(&CreateArgs { location: place(top, name), how }, |result| done(&result))
             }
             Self::Rename(from, to) => {
                 let names = RenameArgs { from: place(top, from), to: place(top, to) };

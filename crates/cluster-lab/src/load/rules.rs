@@ -6,7 +6,11 @@ use super::ledger::Found;
 use super::wire::Senders;
 use crate::bed::Machine;
 use std::net::Ipv4Addr;
+use weir_api::ClientError;
 use weir_lab::judge::Check;
+
+/// The code with which a gateway refuses a change while etcd is away.
+pub(crate) const UNREACHABLE: &str = "cluster_unreachable";
 
 /// The gateways that served an address, in order, each time that they changed: `None` for none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,9 +75,37 @@ pub(crate) fn replies(senders: &Senders, address: Ipv4Addr, owners: &Owners) -> 
     Check::new("no reply from a gateway after its address moved", found, passed)
 }
 
+/// The rule that a change was refused with this code.
+pub(crate) fn refused(rule: &str, code: &str, asked: &Result<(), ClientError>) -> Check {
+    match asked {
+        Ok(()) => Check::new(rule, "it was accepted", false),
+        Err(ClientError::Refused { error, .. }) => {
+            let passed = error.code == code;
+            let words =
+                if passed { error.code.clone() } else { format!("{}: {error}", error.code) };
+            Check::new(rule, words, passed)
+        }
+        Err(error) => Check::new(rule, error.to_string(), false),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_api::ApiError;
+
+    #[test]
+    fn only_the_refusal_that_names_the_cause_is_one() {
+        let refused = |code: &str| {
+            let error = ApiError::new(code, "words");
+            refused("r", UNREACHABLE, &Err(ClientError::Refused { status: 503, error }))
+        };
+        assert!(refused(UNREACHABLE).passed);
+        assert!(!refused("internal").passed && refused("internal").worst.contains("words"));
+        assert!(!super::refused("r", UNREACHABLE, &Ok(())).passed);
+        let late = Err(ClientError::Timeout("a".to_owned()));
+        assert!(!super::refused("r", UNREACHABLE, &late).passed);
+    }
 
     #[test]
     fn refusals_and_lost_blocks_are_told_with_the_first() {
