@@ -14,13 +14,13 @@ and a metadata server with one CephFS, all on loopback and all below one directo
     ceph.py tell DIRECTORY PREFIX [NAME=VALUE...]
                                          send the monitors a command, and print their answer
 
-Daemons are mon.a, mgr.x, osd.0 and those that follow, and mds.a.
+Daemons are mon.a, mgr.x, osd.0 and mds.a, and those that follow.
 
 Needs root and, of Debian 12, ceph-mon, ceph-mgr, ceph-osd, ceph-mds, ceph-common and librados2.
 Clients read DIRECTORY/ceph.conf. The pid of each daemon is in DIRECTORY/run/NAME.pid, so that a test
-can end one of them. Environment: OSDS (3), SIZE (2) copies of the data, MDS (1) metadata servers,
-of which all but one stand by, CEPH_ADDRESS (127.0.0.1), an address of this machine, if clients on
-other machines are to reach it.
+can end one of them. Environment: MONS (1), OSDS (3), SIZE (2) copies of the data, MDS (1) metadata servers,
+of which all but one stand by, MDS_GRACE (15), seconds of silence after which one of them is replaced,
+CEPH_ADDRESS (127.0.0.1), an address of this machine, if clients on other machines are to reach it.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ PROGRAMS = ["ceph-mon", "ceph-mgr", "ceph-osd", "ceph-mds", "ceph-authtool", "mo
 CONFIGURATION = """\
 [global]
 fsid = {fsid}
-mon_host = [v2:{address}:{port}/0]
+mon_host = {monitors}
 public_addr = {address}
 cluster_addr = {address}
 auth_cluster_required = cephx
@@ -53,6 +53,8 @@ run_dir = {directory}/run
 admin_socket = {directory}/run/$name.$pid.asok
 log_file = {directory}/log/$name.log
 crash_dir = {directory}/log
+mds_beacon_grace = {grace}
+mds_beacon_interval = {interval}
 ms_bind_msgr1 = false
 ms_bind_ipv6 = false
 osd_crush_chooseleaf_type = 0
@@ -65,7 +67,7 @@ log_file =
 admin_socket =
 
 [mon]
-mon_data = {directory}/mon
+mon_data = {directory}/mon.$id
 mon_cluster_log_file = {directory}/log/cluster.log
 mon_data_avail_crit = 1
 mon_data_avail_warn = 2
@@ -78,13 +80,13 @@ paxos_min_wait = 0.02
 paxos_propose_interval = 0.05
 
 [mgr]
+mgr_stats_period = 1
+mgr_tick_period = 1
 mgr_data = {directory}/mgr
 mgr_initial_modules =
 
 [mds]
 mds_data = {directory}/mds.$id
-mds_beacon_grace = 6
-mds_beacon_interval = 1
 mds_cache_memory_limit = 128Mi
 
 [osd]
@@ -149,10 +151,20 @@ class Monitors:
         self.rados.rados_shutdown(self.cluster)
 
 
-def free_port():
-    with socket.socket() as probe:
+def free_ports(count):
+    """Ports on which nobody listens, no two alike."""
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
         probe.bind((ADDRESS, 0))
-        return probe.getsockname()[1]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+def letters(kind):
+    """The names of as many daemons as the environment says: a, b and so on."""
+    return [chr(ord("a") + i) for i in range(int(os.environ.get(kind, "1")))]
 
 
 def find(name, below="/usr/lib"):
@@ -198,30 +210,34 @@ def up(directory):
     if os.path.isdir(directory) and os.listdir(directory):
         end(f"{directory} is not empty")
     osds, size = int(os.environ.get("OSDS", "3")), int(os.environ.get("SIZE", "2"))
-    mds = [chr(ord("a") + i) for i in range(int(os.environ.get("MDS", "1")))]
-    for part in ["run", "log", "mon", "mgr", *[f"osd.{i}" for i in range(osds)],
+    grace = float(os.environ.get("MDS_GRACE", "15"))
+    mons, mds = letters("MONS"), letters("MDS")
+    for part in ["run", "log", "mgr", *[f"mon.{i}" for i in mons], *[f"osd.{i}" for i in range(osds)],
                  *[f"mds.{i}" for i in mds]]:
         os.makedirs(f"{directory}/{part}")
-    fsid, port = str(uuid.uuid4()), free_port()
+    fsid = str(uuid.uuid4())
+    places = [f"[v2:{ADDRESS}:{port}/0]" for port in free_ports(len(mons))]
     classes, plugins = find("libcls_cephfs.so"), find("libceph_snappy.so")
     lines = f"osd_class_dir = {classes}\n" if classes else ""
     lines += f"plugin_dir = {os.path.dirname(plugins)}\n" if plugins else ""
     conf = f"{directory}/ceph.conf"
     with open(conf, "w", encoding="utf-8") as file:
         file.write(CONFIGURATION.format(
-            fsid=fsid, address=ADDRESS, port=port, directory=directory, size=size, classes=lines))
+            fsid=fsid, address=ADDRESS, monitors=",".join(places), directory=directory, size=size,
+            grace=grace, interval=min(1, grace / 4), classes=lines))
     keyring(directory, osds, mds)
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
     monmap = f"{directory}/monmap"
-    subprocess.run(["monmaptool", "--create", "--fsid", fsid, "--addv", "a",
-                    f"[v2:{ADDRESS}:{port}/0]", monmap], **quiet)
+    added = [part for i, place in zip(mons, places) for part in ("--addv", i, place)]
+    subprocess.run(["monmaptool", "--create", "--fsid", fsid, *added, monmap], **quiet)
     ids = [str(uuid.uuid4()) for _ in range(osds)]
     making = [subprocess.Popen(
         ["ceph-osd", "-c", conf, "-i", str(i), "--mkfs", "--osd-uuid", ids[i], "--no-mon-config"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(osds)]
-    subprocess.run(["ceph-mon", "-c", conf, "-i", "a", "--mkfs", "--monmap", monmap,
-                    "--keyring", f"{directory}/keyring"], **quiet)
-    start(directory, "mon.a")
+    for i in mons:
+        subprocess.run(["ceph-mon", "-c", conf, "-i", i, "--mkfs", "--monmap", monmap,
+                        "--keyring", f"{directory}/keyring"], **quiet)
+        start(directory, f"mon.{i}")
     for number, maker in enumerate(making):
         if maker.wait() != 0:
             end(f"osd.{number} could not be made: see {directory}/log")
@@ -319,7 +335,7 @@ def active(directory):
 
 def whole(directory):
     """Waits until all daemons serve, no OSD counts as full, and all placement groups have all their
-    copies, as they say since the last OSD came up."""
+    copies, as they say since the last of their OSDs came up."""
     monitors = Monitors(f"{directory}/ceph.conf")
     servers = len(daemons(directory, "mds"))
 
@@ -329,10 +345,11 @@ def whole(directory):
         return whole and not any("full" in state for osd in osds for state in osd["state"])
 
     def data_is_whole():
-        since = max(osd["up_from"] for osd in monitors.command("osd dump")["osds"])
+        since = {osd["osd"]: osd["up_from"] for osd in monitors.command("osd dump")["osds"]}
         dump = monitors.command("pg dump", dumpcontents=["pgs"])
         groups = dump.get("pg_map", dump)["pg_stats"]
-        return all(group["state"].startswith("active+clean") and int(group["reported_epoch"]) >= since
+        return all(group["state"].startswith("active+clean")
+                   and int(group["reported_epoch"]) >= max(since[osd] for osd in group["up"])
                    for group in groups)
 
     def metadata_servers_serve():
@@ -341,6 +358,10 @@ def whole(directory):
         active = [info for info in infos if info["state"] == "up:active"]
         return len(active) == 1 and len(active) + len(dump["standbys"]) >= servers
 
+    def monitors_agree():
+        return len(monitors.command("quorum_status")["quorum"]) == len(daemons(directory, "mon"))
+
+    monitors.wait("the monitors", monitors_agree)
     monitors.wait("the OSDs", osds_serve)
     monitors.wait("the metadata servers", metadata_servers_serve)
     monitors.wait("all copies of the data", data_is_whole)

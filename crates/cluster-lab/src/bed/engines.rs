@@ -13,8 +13,11 @@ const CEPH: &str = include_str!("../../../../tests/cluster/ceph.py");
 
 /// Members of etcd.
 const MEMBERS: u8 = 3;
-/// Metadata servers of Ceph, of which all but one stand by.
+/// Monitors of Ceph, and metadata servers, of which all but one stand by.
+const MONITORS: u8 = 3;
 const METADATA_SERVERS: u8 = 2;
+/// Seconds of silence after which a metadata server is replaced.
+const METADATA_GRACE_S: u8 = 2;
 /// Port of etcd for its clients.
 const ETCD_PORT: u16 = 2379;
 
@@ -189,7 +192,8 @@ impl Engines {
         let mut command = Command::new("python3");
         command.arg(self.work.join(name)).args(words);
         command.env("ETCD_NET", ETCD_NET).env("CEPH_ADDRESS", address_of(ENGINES).to_string());
-        command.env("MDS", METADATA_SERVERS.to_string());
+        command.env("MONS", MONITORS.to_string()).env("MDS", METADATA_SERVERS.to_string());
+        command.env("MDS_GRACE", METADATA_GRACE_S.to_string());
         command
     }
 

@@ -36,7 +36,7 @@ pub(super) const FAULTS: [Fault; 6] = [
     .within(4.0),
     Fault::quiet(
         "monitor-killed",
-        "The monitor is killed and started again after 10 s. Requests go on.",
+        "One of three monitors is killed, and started again after 10 s. Requests go on.",
         |scene| without(scene, &["mon.a"], AWAY),
     ),
     Fault::quiet(

@@ -153,25 +153,43 @@ impl<'a> Rounds<'a> {
         round
     }
 
-    /// Looks at all that was acknowledged in all rounds, once more. Returns how much, and the misses.
+    /// Looks at all that was acknowledged in all rounds once more, at all volumes at the same time.
+    /// Returns how much, and the misses.
     pub(super) fn look_at_all(&self) -> (u64, Vec<String>) {
+        let volumes = self.stage.targets.iter().map(|target| &target.name);
+        std::thread::scope(|scope| {
+            let look = |volume| scope.spawn(move || self.look_at(volume));
+            let all: Vec<_> = volumes.map(look).collect();
+            let (mut looked_at, mut misses) = (0, Vec::new());
+            for one in all {
+                let ended = || (0, vec!["a thread ended abnormally".to_owned()]);
+                let (count, wrong) = one.join().unwrap_or_else(|_| ended());
+                looked_at += count;
+                misses.extend(wrong);
+            }
+            (looked_at, misses)
+        })
+    }
+
+    /// The same of one volume.
+    fn look_at(&self, volume: &str) -> (u64, Vec<String>) {
         let (mut looked_at, mut misses) = (0, Vec::new());
-        let mut look = |what: Result<(u64, Vec<String>)>| match what {
+        let mut note = |what: Result<(u64, Vec<String>)>| match what {
             Ok((count, wrong)) => {
                 looked_at += count;
                 misses.extend(wrong);
             }
-            Err(error) => misses.push(format!("{error:#}")),
+            Err(error) => misses.push(format!("{volume}: {error:#}")),
         };
-        for ((volume, fault), file) in &self.files {
+        for ((_, fault), file) in self.files.iter().filter(|((own, _), _)| own == volume) {
             let found = CLIENTS.within(|| file.read_back(&self.halt));
-            look(found.map(|found| {
+            note(found.map(|found| {
                 let check = rules::data(&found).of(&format!("{volume}, {fault}"));
                 (found.checked, failed([check]).collect())
             }));
         }
-        for names in &self.names {
-            look(CLIENTS.within(|| names.look(&self.halt)));
+        for names in self.names.iter().filter(|names| names.volume() == volume) {
+            note(CLIENTS.within(|| names.look(&self.halt)));
         }
         (looked_at, misses)
     }

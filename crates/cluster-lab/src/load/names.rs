@@ -259,6 +259,11 @@ impl Client {
 }
 
 impl Names {
+    /// Name of the volume.
+    pub(crate) fn volume(&self) -> &str {
+        &self.target.name
+    }
+
     /// Looks for all names as a client that mounts the volume anew. Returns how many were looked
     /// for, and in words which are not as they have to be. The calling thread is in the network of
     /// the clients.
