@@ -156,7 +156,7 @@ impl<'a> Rounds<'a> {
     /// Looks at all that was acknowledged in all rounds once more, at all volumes at the same time.
     /// Returns how much, and the misses.
     pub(super) fn look_at_all(&self) -> (u64, Vec<String>) {
-        let volumes = self.stage.targets.iter().map(|target| &target.name);
+        let volumes = self.stage.targets.iter().map(|target| target.name.as_str());
         std::thread::scope(|scope| {
             let look = |volume| scope.spawn(move || self.look_at(volume));
             let all: Vec<_> = volumes.map(look).collect();
