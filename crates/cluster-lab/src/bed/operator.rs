@@ -8,12 +8,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{
-    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress, NewPool,
-    NewVolume, Qos, Squash, TermsChange,
+    Access, Address, AuditQuery, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress,
+    NewPool, NewVolume, Qos, Squash, TermsChange, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
+/// Quota of a new volume.
+const QUOTA_BYTES: u64 = 100 * GIB;
 /// Longest time until the API comes up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -90,7 +92,7 @@ impl Operator {
         let new = NewVolume {
             name: name.to_owned(),
             pool: pool.to_owned(),
-            quota_bytes: 100 * GIB,
+            quota_bytes: QUOTA_BYTES,
             address: Some(address.to_string()),
             terms,
             ..NewVolume::default()
@@ -106,19 +108,15 @@ impl Operator {
         self.done(self.client.add_export(name, &rule, Dry::No), || format!("exporting {name}"))
     }
 
-    /// Asks for a change of the catalogue that changes nothing else: one more export rule.
+    /// Asks for a change of the catalogue: the volume's quota becomes one that it did not have.
     ///
     /// # Errors
     /// The refusal.
-    pub(crate) fn change(&self, volume: &str, network: &str) -> Result<(), ClientError> {
-        let rule = ExportRule {
-            network: network.to_owned(),
-            access: Access::ReadOnly,
-            squash: Squash::All,
-            anon_uid: 65534,
-            anon_gid: 65534,
-        };
-        self.runtime.block_on(self.client.add_export(volume, &rule, Dry::No)).map(drop)
+    pub(crate) fn change(&self, volume: &str) -> Result<(), ClientError> {
+        let now = self.runtime.block_on(self.client.volume(volume))?.quota_bytes;
+        let quota_bytes = Some(if now == QUOTA_BYTES { QUOTA_BYTES + MIB } else { QUOTA_BYTES });
+        let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
+        self.runtime.block_on(self.client.change_volume(volume, &change, Dry::No)).map(drop)
     }
 
     /// Moves all addresses away from a gateway. Returns before they have moved.
@@ -135,6 +133,23 @@ impl Operator {
     /// In the server's own words.
     pub(crate) fn undrain(&self, gateway: &str) -> Result<()> {
         self.done(self.client.undrain_gateway(gateway), || format!("undraining {gateway}"))
+    }
+
+    /// The time of the newest record of the audit log, in RFC 3339.
+    ///
+    /// # Errors
+    /// In the server's own words, or if there is no record.
+    pub(crate) fn last_audited(&self) -> Result<String> {
+        let (mut query, mut last) = (AuditQuery::default(), None);
+        loop {
+            let page = self.runtime.block_on(self.client.audit(&query));
+            let page = page.context("reading the audit log")?;
+            last = page.items.last().map(|record| record.time.clone()).or(last);
+            if !page.more {
+                return last.context("the audit log has no record");
+            }
+            query.after = Some(page.next);
+        }
     }
 
     /// All gateways.

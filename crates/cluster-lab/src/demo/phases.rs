@@ -253,7 +253,7 @@ impl Play<'_> {
         let from_s = self.tell("all members of etcd are killed");
         self.stage.engines.kill_etcd()?;
         self.pass_until(from_s + 5.0)?;
-        let refused = self.operator(asked)?.change(&self.volume()?, "192.0.2.1/32");
+        let refused = self.operator(asked)?.change(&self.volume()?);
         let rule = "a change without etcd is refused by name";
         self.checks.push(rules::refused(rule, UNREACHABLE, &refused));
         self.pass_until(from_s + Duration::from_secs(OUTAGE_S).as_secs_f64())?;
@@ -261,7 +261,7 @@ impl Play<'_> {
         self.stage.engines.start_etcd()?;
         let begun = Instant::now();
         let accepted = loop {
-            match self.operator(asked)?.change(&self.volume()?, "192.0.2.2/32") {
+            match self.operator(asked)?.change(&self.volume()?) {
                 Err(error) if begun.elapsed() > ACCEPTED => break Err(error),
                 Err(_) => self.pass_until(self.now_s() + 0.2)?,
                 Ok(()) => break Ok(self.now_s() - back_s),

@@ -67,7 +67,7 @@ impl Fault {
     }
 
     /// This fault, as often as gateways end.
-    pub(super) const fn as_deaths(self) -> Self {
+    pub(super) const fn like_a_death(self) -> Self {
         Self { often: Often::Deaths, ..self }
     }
 }

@@ -4,7 +4,7 @@
 use super::fault::{Fault, Moves};
 use super::plan::{AFTER, BACK, BEFORE, GIVEN_UP, work};
 use super::scene::Scene;
-use crate::bed::CLIENTS;
+use crate::bed::{CLIENTS, Gateway, Machine};
 use crate::load::{
     File, Named, Names, Naming, Outcome, Owners, Running, Senders, Span, Target, Wire, rules,
 };
@@ -66,7 +66,7 @@ impl<'a> Rounds<'a> {
     /// # Errors
     /// If the system refuses the watch over the bridge.
     pub(super) fn new(stage: &'a mut Stage, stop: &'a Stop) -> Result<Self> {
-        let wire = Wire::watch(stage.gateways.iter().map(crate::bed::Gateway::machine).collect())?;
+        let wire = Wire::watch(stage.gateways.iter().map(Gateway::machine).collect())?;
         let halt = Control::new();
         let on_stop = halt.clone();
         stop.then(move || on_stop.stop())?;
@@ -247,7 +247,7 @@ impl End {
             Ok((target, outcome))
         };
         let data = stage.targets.iter().cloned().zip(clients).map(wait).collect::<Result<_>>()?;
-        Ok(Self { data, names, owners, victim: victim.map(|machine| machine.name()), misses })
+        Ok(Self { data, names, owners, victim: victim.map(Machine::name), misses })
     }
 
     /// The addresses that had another gateway in the end, or meanwhile.
@@ -301,7 +301,6 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::Machine;
 
     const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 4, 1);
 

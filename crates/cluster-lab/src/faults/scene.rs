@@ -34,8 +34,6 @@ pub(super) struct Scene<'a> {
     may_end: BTreeSet<Machine>,
     /// Gateways that did.
     ended: BTreeSet<Machine>,
-    /// Number of the last change that was asked for.
-    changes: u32,
 }
 
 impl<'a> Scene<'a> {
@@ -52,7 +50,6 @@ impl<'a> Scene<'a> {
             unasked: BTreeSet::new(),
             may_end: BTreeSet::new(),
             ended: BTreeSet::new(),
-            changes: 0,
         }
     }
 
@@ -91,6 +88,16 @@ impl<'a> Scene<'a> {
         self.stage.operators.get(place).context("a gateway has no operator")
     }
 
+    /// Asks a gateway for a change of the catalogue. Returns the time at which it was made, by the
+    /// gateway's clock.
+    pub(super) fn change_at(&self, machine: Machine) -> Result<String> {
+        let volume = self.volume();
+        let place = self.stage.place(machine)?;
+        let operator = self.stage.operators.get(place).context("a gateway has no operator")?;
+        operator.change(&volume)?;
+        operator.last_audited()
+    }
+
     /// Starts a gateway that was killed.
     pub(super) fn start(&mut self, machine: Machine) -> Result<()> {
         let gateway = self.gateway(machine)?;
@@ -125,12 +132,9 @@ impl<'a> Scene<'a> {
     }
 
     /// Asks for a change of the catalogue. The error is the refusal, with its code.
-    pub(super) fn change(&mut self) -> Result<(), String> {
-        self.changes += 1;
-        let [_, _, high, low] = self.changes.to_be_bytes();
-        let network = format!("198.18.{high}.{low}/32");
+    pub(super) fn change(&self) -> Result<(), String> {
         let volume = self.volume();
-        let done = self.observer().map_err(|error| error.to_string())?.change(&volume, &network);
+        let done = self.observer().map_err(|error| error.to_string())?.change(&volume);
         match done {
             Err(weir_api::ClientError::Refused { error, .. }) => {
                 Err(format!("{}: {error}", error.code))
@@ -146,7 +150,7 @@ impl<'a> Scene<'a> {
     /// Asks for a change, which has to be refused with this code.
     pub(super) fn refused_as(&mut self, code: &str) {
         let volume = self.volume();
-        let asked = self.observer().map(|operator| operator.change(&volume, "192.0.2.1/32"));
+        let asked = self.observer().map(|operator| operator.change(&volume));
         match asked {
             Ok(asked) => {
                 let check = rules::refused("a change is refused by name", code, &asked);

@@ -118,7 +118,11 @@ impl Running {
         let (target, halt, own) = (target.clone(), halt.clone(), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name(target.name.clone()).spawn(move || {
             CLIENTS.enter()?;
-            let client = Client::new((target, work), (begun, halt), own)?;
+            let client = patiently(&halt, || {
+                let (target, work, own) = (target.clone(), work.clone(), Arc::clone(&own));
+                let client = Client::new((target, work), (begun, halt.clone()), own);
+                client.map_err(|error| (false, error))
+            })??;
             // Whoever started it may have ended.
             let _ = told.send(());
             client.run()
@@ -376,15 +380,17 @@ impl File {
     /// # Errors
     /// If it is halted. What cannot be read is told in the result.
     pub(crate) fn read_back(&self, halt: &Control) -> Result<Found> {
-        let mut found = Found::default();
-        if let Err(error) = self.compare(halt, &mut found) {
-            ensure!(!halt.stopped(), "interrupted");
-            found.unread = Some(format!("{error:#}"));
-        }
+        let (mut found, mut next) = (Found::default(), 0);
+        let read = patiently(halt, || {
+            let before = next;
+            self.compare(halt, &mut next, &mut found).map_err(|error| (next > before, error))
+        });
+        found.unread = read?.err().map(|error| format!("{error:#}"));
         Ok(found)
     }
 
-    fn compare(&self, halt: &Control, found: &mut Found) -> Result<()> {
+    /// Compares the blocks from `next` on, which is moved on.
+    fn compare(&self, halt: &Control, next: &mut u32, found: &mut Found) -> Result<()> {
         let (mut session, top) = enter(&self.target, &Waits::checking(halt).at_most(LAST))?;
         let what = DirOpArgs3 { dir: FileHandle3(&top), name: self.name.as_bytes() };
         let file = session.call(&LookupArgs { what }, |result| match result {
@@ -393,15 +399,38 @@ impl File {
         })?;
         let file = file.map_err(|status| refusal("LOOKUP", status))?;
         let (ledger, payload) = (&self.ledger, Payload::new());
-        for block in (0..ledger.blocks()).filter(|block| ledger.is_acknowledged(*block)) {
+        for block in (*next..ledger.blocks()).filter(|block| ledger.is_acknowledged(*block)) {
             let (offset, count) = (ledger.offset(block), ledger.block_bytes());
             let read = ReadArgs { file: FileHandle3(&file), offset, count };
             session.call(&read, |result| match result {
                 Res::Ok(ok) => ledger.compare(block, ok.data, &payload, found),
                 Res::Fail(status, _) => ledger.lost(block, &status_name(status), found),
             })?;
+            *next = block + 1;
         }
         Ok(())
+    }
+}
+
+/// Does something again when it fails, as clients do whose connection breaks, until it has made no
+/// progress for [`LAST`]. A failure says whether there was some.
+///
+/// # Errors
+/// If it is halted.
+pub(super) fn patiently<T>(
+    halt: &Control,
+    mut act: impl FnMut() -> Result<T, (bool, anyhow::Error)>,
+) -> Result<Result<T>> {
+    let mut since = Instant::now();
+    loop {
+        match act() {
+            Ok(done) => return Ok(Ok(done)),
+            Err((true, _)) => since = Instant::now(),
+            Err((false, error)) if since.elapsed() > LAST => return Ok(Err(error)),
+            Err(_) => {}
+        }
+        ensure!(!halt.stopped(), "interrupted");
+        std::thread::sleep(AGAIN);
     }
 }
 
@@ -424,7 +453,7 @@ pub(super) fn reconnect(target: &Target, waits: &Waits) -> Option<Session> {
 pub(super) fn enter(target: &Target, waits: &Waits) -> Result<(Session, Box<[u8]>)> {
     let (nfs, caller) = (NfsTarget::new(target.address, format!("/{}", target.name)), caller());
     let top = mount(&nfs, &caller, waits)?;
-    Ok((Session::of(&nfs, caller, waits)?.patient(), top.into()))
+    Ok((Session::of(&nfs, caller, waits)?.patient(), top))
 }
 
 /// Was the whole block written, and is it stable?

@@ -3,7 +3,7 @@
 //! breaks it makes the call again, and then takes for an answer that the call was carried out
 //! before. Not here: the content of files.
 
-use super::client::{AGAIN, LAST, RETRY, SILENCE, Target, enter, refusal};
+use super::client::{AGAIN, LAST, RETRY, SILENCE, Target, enter, patiently, refusal};
 use super::course::Refusals;
 use crate::bed::CLIENTS;
 use anyhow::{Result, bail, ensure};
@@ -71,7 +71,9 @@ impl Naming {
         let thread = std::thread::Builder::new().name(format!("{}-names", target.name));
         let thread = thread.spawn(move || {
             CLIENTS.enter()?;
-            let (session, top) = enter(&target, &Waits::checking(&halt).at_most(SILENCE))?;
+            let waits = Waits::checking(&halt).at_most(SILENCE);
+            let (session, top) =
+                patiently(&halt, || enter(&target, &waits).map_err(|error| (false, error)))??;
             let client = Client {
                 names: Names { target, kept: VecDeque::new(), gone: VecDeque::new() },
                 prefix,
@@ -271,6 +273,10 @@ impl Names {
     /// # Errors
     /// If the volume cannot be mounted or does not answer.
     pub(crate) fn look(&self, halt: &Control) -> Result<(u64, Vec<String>)> {
+        patiently(halt, || self.look_once(halt).map_err(|error| (false, error)))?
+    }
+
+    fn look_once(&self, halt: &Control) -> Result<(u64, Vec<String>)> {
         let (mut session, top) = enter(&self.target, &Waits::checking(halt).at_most(LAST))?;
         let mut wrong = Vec::new();
         let kept = self.kept.iter().map(|name| (name, true));
