@@ -1,5 +1,5 @@
-//! The cluster of a campaign, before anything happens to it: engines, gateways, addresses, pools and
-//! volumes.
+//! The cluster of a campaign, before anything happens to it: engines, gateways, addresses, pools
+//! and volumes.
 
 use crate::bed::{
     Engines, Gateway, Machine, NFS_PORT, Network, Operator, Programs, clock, cluster_address,

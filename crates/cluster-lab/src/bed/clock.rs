@@ -32,9 +32,9 @@ pub(crate) fn build(work: &Path) -> Result<PathBuf> {
 }
 
 impl Clock {
-    /// A clock that is right, with its file in the directory `data`.
-    pub(super) fn new(library: &Path, data: &Path) -> Result<Self> {
-        let clock = Self { library: library.to_owned(), file: data.join("clock") };
+    /// A clock that is right, with this file.
+    pub(super) fn new(library: &Path, file: PathBuf) -> Result<Self> {
+        let clock = Self { library: library.to_owned(), file };
         std::fs::write(&clock.file, 0_i64.to_ne_bytes())?;
         Ok(clock)
     }
@@ -62,7 +62,7 @@ mod tests {
     fn a_process_goes_by_its_own_clock() {
         let work = tempfile::tempdir().unwrap();
         let library = build(work.path()).unwrap();
-        let clock = Clock::new(&library, work.path()).unwrap();
+        let clock = Clock::new(&library, work.path().join("clock")).unwrap();
         let read = |ahead_s| {
             clock.set(ahead_s).unwrap();
             let mut date = Command::new("date");

@@ -74,7 +74,10 @@ impl Gateway {
             helper: None,
         };
         std::fs::create_dir_all(&gateway.data)?;
-        let clock = programs.clock.as_deref().map(|library| Clock::new(library, &gateway.data));
+        let clock = programs
+            .clock
+            .as_deref()
+            .map(|library| Clock::new(library, gateway.data.with_extension("clock")));
         gateway.clock = clock.transpose()?;
         let mut command = gateway.command();
         command.args(["gateway", if first.is_some() { "join" } else { "init" }, "--data"]);

@@ -151,8 +151,8 @@ impl Side {
     }
 }
 
-/// A cut between machines: frames are dropped on the bridge, in both directions, and nobody is told.
-/// It is mended when this goes away, if not before.
+/// A cut between machines: frames are dropped on the bridge, in both directions, and nobody is
+/// told. It is mended when this goes away, if not before.
 #[derive(Debug)]
 pub(crate) struct Cut {
     machine: Machine,

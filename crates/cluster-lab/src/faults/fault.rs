@@ -17,9 +17,9 @@ pub(super) enum Moves {
 /// The number of rounds that a fault gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Often {
-    /// Those of the ends of gateways.
+    /// As many as for the ends of gateways.
     Deaths,
-    /// Those of all others.
+    /// As many as for all other faults.
     Rounds,
 }
 

@@ -1,5 +1,5 @@
-//! `weir-cluster-lab faults`: each part of a cluster fails in turn, under load. After each fault the
-//! cluster has to be whole again, and everything acknowledged has to be there.
+//! `weir-cluster-lab faults`: each part of a cluster fails in turn, under load. After each fault
+//! the cluster has to be whole again, and everything acknowledged has to be there.
 //!
 //! Real times of pauses are told; they are compared with bars only when that is asked for, since a
 //! test on a machine that is busy with others has to pass. Not here: contracts during faults, which

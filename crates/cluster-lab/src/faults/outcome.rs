@@ -25,7 +25,7 @@ pub(super) struct Findings {
     pub(super) rounds: Vec<Round>,
     /// Blocks and names that were looked at in the end.
     pub(super) looked_at_in_the_end: u64,
-    /// Those of them that were not as they have to be.
+    /// The blocks and names that were not as they have to be.
     pub(super) end_misses: Vec<String>,
     /// The rules.
     #[serde(skip)]

@@ -44,7 +44,7 @@ pub(super) struct Round {
     pub(super) misses: Vec<String>,
 }
 
-/// What is there for all rounds.
+/// The cluster and the accounts of all rounds.
 pub(super) struct Rounds<'a> {
     /// The cluster.
     pub(super) stage: &'a mut Stage,

@@ -280,7 +280,7 @@ impl<'a> Scene<'a> {
 
     /// Waits until every client has got an answer to something that it asked from now on.
     pub(super) fn until_answered(&mut self) -> Result<()> {
-        // What is under way may have been answered before.
+        // Answers to requests under way may be in the socket.
         let before: Vec<u64> =
             self.answered().iter().map(|count| count + u64::from(DEPTH)).collect();
         self.until("every volume answers", BACK, |scene| scene.answered_since(&before))
@@ -297,8 +297,8 @@ impl<'a> Scene<'a> {
         self.until_answered()
     }
 
-    /// What is missing for the cluster to be whole: all gateways live in the eyes of each, and all
-    /// addresses have a home.
+    /// The first reason for which the cluster is not whole: all gateways live in the eyes of each,
+    /// and all addresses have a home.
     fn missing(&self) -> Result<Option<String>> {
         for (gateway, operator) in self.stage.gateways.iter().zip(&self.stage.operators) {
             let name = gateway.name();
@@ -319,7 +319,7 @@ impl<'a> Scene<'a> {
     /// Waits until the cluster is whole and every client gets answers.
     ///
     /// # Errors
-    /// What is missing.
+    /// If the campaign has to end. A cluster that is not whole in time is the inner error.
     pub(super) fn until_whole(&mut self, longest: Duration) -> Result<Result<(), String>> {
         self.unasked.clear();
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Those who do not belong to the cluster, and rows of etcd that nobody of it wrote.
+//! Gateways that do not belong to the cluster, and rows of etcd that none of its gateways wrote.
 
 use super::fault::Fault;
 use super::plan::BACK;

@@ -1,5 +1,5 @@
-//! A client of one volume that makes names: it creates a file, renames it, and removes an older one,
-//! one call at a time, and knows which names must be there and which must not. When its connection
+//! A client of one volume that makes names: it creates a file, renames it, and removes an older
+//! one, one call at a time, and knows which names must be there and which must not. When its connection
 //! breaks it makes the call again, and then takes for an answer that the call was carried out
 //! before. Not here: the content of files.
 
@@ -55,8 +55,8 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    /// Starts a client whose names begin with `prefix`. Times count from `begun`, and `halt` ends it
-    /// without an outcome.
+    /// Starts a client whose names begin with `prefix`. Times count from `begun`, and `halt` ends
+    /// it without an outcome.
     ///
     /// # Errors
     /// If there can be no more threads.
@@ -140,8 +140,8 @@ impl Change {
         }
     }
 
-    /// Says this answer that the change was carried out? A call that was made again may find it done
-    /// before.
+    /// Does this answer say that the change was carried out? A call that was made again may find
+    /// that it was, before.
     fn is_done(&self, answer: Result<(), Status>, again: bool) -> bool {
         match answer {
             Ok(()) => true,
@@ -215,8 +215,8 @@ impl Client {
         self.finishing.is_some()
     }
 
-    /// Makes a call until it is answered and carried out. `false`: it was not, until some time after
-    /// the end of the work.
+    /// Makes a call until it is answered and carried out. `false`: it was not, until some time
+    /// after the end of the work.
     fn carry_out(&mut self, change: &Change) -> Result<bool> {
         let mut again = false;
         loop {
@@ -295,7 +295,7 @@ impl Names {
     }
 }
 
-/// What is wrong with the name, if anything is.
+/// The fault of a name, if it has one.
 fn amiss(name: &str, is_there: bool, found: Result<(), Status>) -> Option<String> {
     match (is_there, found) {
         (true, Ok(())) | (false, Err(Status::NOENT)) => None,
