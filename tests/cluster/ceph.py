@@ -53,8 +53,6 @@ run_dir = {directory}/run
 admin_socket = {directory}/run/$name.$pid.asok
 log_file = {directory}/log/$name.log
 crash_dir = {directory}/log
-mds_beacon_grace = {grace}
-mds_beacon_interval = {interval}
 ms_bind_msgr1 = false
 ms_bind_ipv6 = false
 osd_crush_chooseleaf_type = 0
@@ -67,6 +65,7 @@ log_file =
 admin_socket =
 
 [mon]
+mds_beacon_grace = {grace}
 mon_data = {directory}/mon.$id
 mon_cluster_log_file = {directory}/log/cluster.log
 mon_data_avail_crit = 1
@@ -86,6 +85,7 @@ mgr_data = {directory}/mgr
 mgr_initial_modules =
 
 [mds]
+mds_beacon_interval = {interval}
 mds_data = {directory}/mds.$id
 mds_cache_memory_limit = 128Mi
 

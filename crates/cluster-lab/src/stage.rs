@@ -2,7 +2,7 @@
 //! and volumes.
 
 use crate::bed::{
-    Engines, Gateway, Machine, NFS_PORT, Network, Operator, Programs, clock, cluster_address,
+    Engines, Gateway, Machine, NFS_PORT, Network, Operator, Programs, cluster_address,
 };
 use crate::load::Target;
 use anyhow::{Context, Result, bail};
@@ -28,8 +28,6 @@ pub(crate) struct Plan {
     pub(crate) pools: &'static [(&'static str, &'static str)],
     /// Throughput of each volume, in MiB/s.
     pub(crate) mibps: u64,
-    /// Do the gateways have clocks of their own?
-    pub(crate) own_clocks: bool,
 }
 
 /// The cluster. Everything ends with it; the gateways first.
@@ -65,8 +63,7 @@ impl Stage {
         stop.check()?;
         weir_report::errln!("Starting {} gateways.", plan.gateways);
         let logs = campaign_logs(out)?;
-        let clock = plan.own_clocks.then(|| clock::build(work)).transpose()?;
-        let programs = Programs { weir: weir.to_owned(), work: work.to_owned(), logs, clock };
+        let programs = Programs { weir: weir.to_owned(), work: work.to_owned(), logs };
         let (mut gateways, mut operators) = (Vec::<Gateway>::new(), Vec::new());
         for number in 1..=plan.gateways {
             let mut gateway = Gateway::create(&programs, &engines, number, gateways.first())?;

@@ -1,7 +1,6 @@
 //! A gateway as an operator has it: a machine with a data directory, the helper and the server as
 //! processes of their own.
 
-use super::clock::Clock;
 use super::engines::Engines;
 use super::network::{CLIENTS, INTERFACE, Machine, address_of};
 use super::operator::Operator;
@@ -33,8 +32,6 @@ pub(crate) struct Programs {
     pub(crate) work: PathBuf,
     /// The directory of logs.
     pub(crate) logs: PathBuf,
-    /// The library by which servers have clocks of their own, if they are to have them.
-    pub(crate) clock: Option<PathBuf>,
 }
 
 /// A gateway, whose processes end with this.
@@ -45,7 +42,6 @@ pub(crate) struct Gateway {
     weir: PathBuf,
     data: PathBuf,
     log: PathBuf,
-    clock: Option<Clock>,
     // The server ends before the helper, in the order of these fields.
     server: Option<Process>,
     helper: Option<Process>,
@@ -64,21 +60,15 @@ impl Gateway {
         first: Option<&Self>,
     ) -> Result<Self> {
         let name = Self::name_of(number);
-        let mut gateway = Self {
+        let gateway = Self {
             number,
             weir: programs.weir.clone(),
             data: programs.work.join(&name),
             log: programs.logs.join(format!("{name}.log")),
-            clock: None,
             server: None,
             helper: None,
         };
         std::fs::create_dir_all(&gateway.data)?;
-        let clock = programs
-            .clock
-            .as_deref()
-            .map(|library| Clock::new(library, gateway.data.with_extension("clock")));
-        gateway.clock = clock.transpose()?;
         let mut command = gateway.command();
         command.args(["gateway", if first.is_some() { "join" } else { "init" }, "--data"]);
         command.arg(&gateway.data).args(["--cluster", CLUSTER, "--gateway", &name]);
@@ -164,9 +154,6 @@ impl Gateway {
         let mut server = self.command();
         server.args(["serve", "--api", "none", "--nfs", &format!("0.0.0.0:{NFS_PORT}"), "--data"]);
         server.arg(&self.data);
-        if let Some(clock) = &self.clock {
-            clock.hang_in(&mut server);
-        }
         self.server = Some(self.spawn(&mut server)?);
         Ok(())
     }
@@ -200,14 +187,6 @@ impl Gateway {
         let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
         kill_process(pid.context("there is no such process")?, signal)
             .context("the server cannot be sent a signal")
-    }
-
-    /// Has the server's time of day be ahead by so many seconds; negative: behind.
-    ///
-    /// # Errors
-    /// If it has no clock of its own.
-    pub(crate) fn set_clock(&self, ahead_s: i64) -> Result<()> {
-        self.clock.as_ref().context("the gateway has no clock of its own")?.set(ahead_s)
     }
 
     /// The messages of all its processes so far, from this byte on.

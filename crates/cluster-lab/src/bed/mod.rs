@@ -1,7 +1,6 @@
 //! The bed of a cluster: a bridge with machines (network namespaces), etcd and Ceph on one of them,
 //! and gateways. Not here: what is expected of them.
 
-pub(crate) mod clock;
 mod engines;
 mod gateway;
 mod network;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{
-    Access, Address, AuditQuery, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress,
-    NewPool, NewVolume, Qos, Squash, TermsChange, VolumeChange,
+    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress, NewPool,
+    NewVolume, Qos, Squash, TermsChange, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
@@ -108,13 +108,14 @@ impl Operator {
         self.done(self.client.add_export(name, &rule, Dry::No), || format!("exporting {name}"))
     }
 
-    /// Asks for a change of the catalogue: the volume's quota becomes one that it did not have.
+    /// Asks for a change of the catalogue: the volume gets a little more quota.
     ///
     /// # Errors
     /// The refusal.
     pub(crate) fn change(&self, volume: &str) -> Result<(), ClientError> {
         let now = self.runtime.block_on(self.client.volume(volume))?.quota_bytes;
-        let quota_bytes = Some(if now == QUOTA_BYTES { QUOTA_BYTES + MIB } else { QUOTA_BYTES });
+        // More of it: a gateway that does not know how much is used refuses less.
+        let quota_bytes = Some(now + MIB);
         let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
         self.runtime.block_on(self.client.change_volume(volume, &change, Dry::No)).map(drop)
     }
@@ -133,23 +134,6 @@ impl Operator {
     /// In the server's own words.
     pub(crate) fn undrain(&self, gateway: &str) -> Result<()> {
         self.done(self.client.undrain_gateway(gateway), || format!("undraining {gateway}"))
-    }
-
-    /// The time of the newest record of the audit log, in RFC 3339.
-    ///
-    /// # Errors
-    /// In the server's own words, or if there is no record.
-    pub(crate) fn last_audited(&self) -> Result<String> {
-        let (mut query, mut last) = (AuditQuery::default(), None);
-        loop {
-            let page = self.runtime.block_on(self.client.audit(&query));
-            let page = page.context("reading the audit log")?;
-            last = page.items.last().map(|record| record.time.clone()).or(last);
-            if !page.more {
-                return last.context("the audit log has no record");
-            }
-            query.after = Some(page.next);
-        }
     }
 
     /// All gateways.

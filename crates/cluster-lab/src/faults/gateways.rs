@@ -1,7 +1,7 @@
 //! Gateways that end, stop, or are drained.
 
 use super::fault::Fault;
-use super::plan::{BACK, NO_PAUSE_S};
+use super::plan::BACK;
 use super::scene::Scene;
 use crate::bed::cable;
 use anyhow::Result;
@@ -10,11 +10,8 @@ use std::time::Duration;
 
 /// Time for which a gateway is stopped.
 const STOPPED: Duration = Duration::from_secs(10);
-/// Jumps of a clock, in seconds from the right time, and the time after each.
-const JUMPS_S: [i64; 3] = [3600, -3600, 0];
-const AFTER_JUMP: Duration = Duration::from_secs(4);
 
-pub(super) const FAULTS: [Fault; 5] = [
+pub(super) const FAULTS: [Fault; 4] = [
     Fault::moving(
         "gateway-killed",
         "The server of a gateway is killed (SIGKILL); its helper stays. The others take over.",
@@ -41,12 +38,6 @@ pub(super) const FAULTS: [Fault; 5] = [
         "The server of a gateway is stopped for 10 s (SIGSTOP) and continued. The others take over; it ends and starts anew.",
         stopped,
     ),
-    Fault::quiet(
-        "clock-jumps",
-        "The time of day of a gateway's server jumps an hour ahead, two hours back, and back again. Nothing happens.",
-        clock_jumps,
-    )
-    .within(NO_PAUSE_S),
 ];
 
 fn killed(scene: &mut Scene<'_>) -> Result<()> {
@@ -87,21 +78,5 @@ fn stopped(scene: &mut Scene<'_>) -> Result<()> {
         scene.has_ended(victim)
     })?;
     scene.ask_again(victim);
-    Ok(())
-}
-
-fn clock_jumps(scene: &mut Scene<'_>) -> Result<()> {
-    let victim = scene.choose()?;
-    let mut times = Vec::new();
-    for ahead_s in JUMPS_S {
-        scene.gateway(victim)?.set_clock(ahead_s)?;
-        scene.serves_for(AFTER_JUMP)?;
-        times.push(scene.change_at(victim)?);
-    }
-    scene.ask_again(victim);
-    // Texts of RFC 3339 sort as their times do.
-    if !matches!(times.as_slice(), [ahead, behind, right] if behind < right && right < ahead) {
-        scene.miss(format!("the clock did not jump: {}", times.join(", ")));
-    }
     Ok(())
 }

@@ -88,16 +88,6 @@ impl<'a> Scene<'a> {
         self.stage.operators.get(place).context("a gateway has no operator")
     }
 
-    /// Asks a gateway for a change of the catalogue. Returns the time at which it was made, by the
-    /// gateway's clock.
-    pub(super) fn change_at(&self, machine: Machine) -> Result<String> {
-        let volume = self.volume();
-        let place = self.stage.place(machine)?;
-        let operator = self.stage.operators.get(place).context("a gateway has no operator")?;
-        operator.change(&volume)?;
-        operator.last_audited()
-    }
-
     /// Starts a gateway that was killed.
     pub(super) fn start(&mut self, machine: Machine) -> Result<()> {
         let gateway = self.gateway(machine)?;
