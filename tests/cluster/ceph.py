@@ -8,16 +8,19 @@ and a metadata server with one CephFS, all on loopback and all below one directo
                                          remove DIRECTORY; the exit code is that of COMMAND
     ceph.py kill DIRECTORY DAEMON        end a daemon at once, such as osd.0
     ceph.py start DIRECTORY DAEMON       start one that has ended; it may not be ready yet
+    ceph.py replace DIRECTORY OSD        start an OSD that has ended with an empty disk
+    ceph.py active DIRECTORY             print the metadata server that serves, such as mds.a
+    ceph.py whole DIRECTORY              wait until all daemons serve and all data has its copies
     ceph.py tell DIRECTORY PREFIX [NAME=VALUE...]
                                          send the monitors a command, and print their answer
 
-Daemons are mon.a, mgr.x, osd.0 and those that follow, and mds.a.
+Daemons are mon.a, mgr.x, osd.0 and mds.a, and those that follow.
 
 Needs root and, of Debian 12, ceph-mon, ceph-mgr, ceph-osd, ceph-mds, ceph-common and librados2.
 Clients read DIRECTORY/ceph.conf. The pid of each daemon is in DIRECTORY/run/NAME.pid, so that a test
-can end one of them. Environment: OSDS (3), SIZE (2) copies of the data, MDS (1) metadata servers,
-of which all but one stand by, CEPH_ADDRESS (127.0.0.1), an address of this machine, if clients on
-other machines are to reach it.
+can end one of them. Environment: MONS (1), OSDS (3), SIZE (2) copies of the data, MDS (1) metadata servers,
+of which all but one stand by, MDS_GRACE (15), seconds of silence after which one of them is replaced,
+CEPH_ADDRESS (127.0.0.1), an address of this machine, if clients on other machines are to reach it.
 """
 
 import ctypes
@@ -39,7 +42,7 @@ PROGRAMS = ["ceph-mon", "ceph-mgr", "ceph-osd", "ceph-mds", "ceph-authtool", "mo
 CONFIGURATION = """\
 [global]
 fsid = {fsid}
-mon_host = [v2:{address}:{port}/0]
+mon_host = {monitors}
 public_addr = {address}
 cluster_addr = {address}
 auth_cluster_required = cephx
@@ -62,7 +65,8 @@ log_file =
 admin_socket =
 
 [mon]
-mon_data = {directory}/mon
+mds_beacon_grace = {grace}
+mon_data = {directory}/mon.$id
 mon_cluster_log_file = {directory}/log/cluster.log
 mon_data_avail_crit = 1
 mon_data_avail_warn = 2
@@ -75,13 +79,14 @@ paxos_min_wait = 0.02
 paxos_propose_interval = 0.05
 
 [mgr]
+mgr_stats_period = 1
+mgr_tick_period = 1
 mgr_data = {directory}/mgr
 mgr_initial_modules =
 
 [mds]
+mds_beacon_interval = {interval}
 mds_data = {directory}/mds.$id
-mds_beacon_grace = 6
-mds_beacon_interval = 1
 mds_cache_memory_limit = 128Mi
 
 [osd]
@@ -146,10 +151,20 @@ class Monitors:
         self.rados.rados_shutdown(self.cluster)
 
 
-def free_port():
-    with socket.socket() as probe:
+def free_ports(count):
+    """Ports on which nobody listens, no two alike."""
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
         probe.bind((ADDRESS, 0))
-        return probe.getsockname()[1]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+def letters(kind):
+    """The names of as many daemons as the environment says: a, b and so on."""
+    return [chr(ord("a") + i) for i in range(int(os.environ.get(kind, "1")))]
 
 
 def find(name, below="/usr/lib"):
@@ -195,30 +210,34 @@ def up(directory):
     if os.path.isdir(directory) and os.listdir(directory):
         end(f"{directory} is not empty")
     osds, size = int(os.environ.get("OSDS", "3")), int(os.environ.get("SIZE", "2"))
-    mds = [chr(ord("a") + i) for i in range(int(os.environ.get("MDS", "1")))]
-    for part in ["run", "log", "mon", "mgr", *[f"osd.{i}" for i in range(osds)],
+    grace = float(os.environ.get("MDS_GRACE", "15"))
+    mons, mds = letters("MONS"), letters("MDS")
+    for part in ["run", "log", "mgr", *[f"mon.{i}" for i in mons], *[f"osd.{i}" for i in range(osds)],
                  *[f"mds.{i}" for i in mds]]:
         os.makedirs(f"{directory}/{part}")
-    fsid, port = str(uuid.uuid4()), free_port()
+    fsid = str(uuid.uuid4())
+    places = [f"[v2:{ADDRESS}:{port}/0]" for port in free_ports(len(mons))]
     classes, plugins = find("libcls_cephfs.so"), find("libceph_snappy.so")
     lines = f"osd_class_dir = {classes}\n" if classes else ""
     lines += f"plugin_dir = {os.path.dirname(plugins)}\n" if plugins else ""
     conf = f"{directory}/ceph.conf"
     with open(conf, "w", encoding="utf-8") as file:
         file.write(CONFIGURATION.format(
-            fsid=fsid, address=ADDRESS, port=port, directory=directory, size=size, classes=lines))
+            fsid=fsid, address=ADDRESS, monitors=",".join(places), directory=directory, size=size,
+            grace=grace, interval=min(1, grace / 4), classes=lines))
     keyring(directory, osds, mds)
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
     monmap = f"{directory}/monmap"
-    subprocess.run(["monmaptool", "--create", "--fsid", fsid, "--addv", "a",
-                    f"[v2:{ADDRESS}:{port}/0]", monmap], **quiet)
+    added = [part for i, place in zip(mons, places) for part in ("--addv", i, place)]
+    subprocess.run(["monmaptool", "--create", "--fsid", fsid, *added, monmap], **quiet)
     ids = [str(uuid.uuid4()) for _ in range(osds)]
     making = [subprocess.Popen(
         ["ceph-osd", "-c", conf, "-i", str(i), "--mkfs", "--osd-uuid", ids[i], "--no-mon-config"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(osds)]
-    subprocess.run(["ceph-mon", "-c", conf, "-i", "a", "--mkfs", "--monmap", monmap,
-                    "--keyring", f"{directory}/keyring"], **quiet)
-    start(directory, "mon.a")
+    for i in mons:
+        subprocess.run(["ceph-mon", "-c", conf, "-i", i, "--mkfs", "--monmap", monmap,
+                        "--keyring", f"{directory}/keyring"], **quiet)
+        start(directory, f"mon.{i}")
     for number, maker in enumerate(making):
         if maker.wait() != 0:
             end(f"osd.{number} could not be made: see {directory}/log")
@@ -286,6 +305,69 @@ def down(directory):
     kill(directory, [file.removesuffix(".pid") for file in files if file.endswith(".pid")])
 
 
+def daemons(directory, kind):
+    return [name for name in sorted(os.listdir(directory)) if name.startswith(f"{kind}.")]
+
+
+def replace(directory, name):
+    """Starts an OSD that has ended as one with its number whose disk is empty."""
+    number = int(name.removeprefix("osd."))
+    monitors = Monitors(f"{directory}/ceph.conf")
+    osds = {osd["osd"]: osd for osd in monitors.command("osd dump")["osds"]}
+    monitors.close()
+    shutil.rmtree(f"{directory}/{name}")
+    os.makedirs(f"{directory}/{name}")
+    subprocess.run(
+        ["ceph-osd", "-c", f"{directory}/ceph.conf", "-i", str(number), "--mkfs", "--osd-uuid",
+         osds[number]["uuid"], "--no-mon-config"],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    start(directory, name)
+
+
+def active(directory):
+    """Prints the metadata server that serves."""
+    monitors = Monitors(f"{directory}/ceph.conf")
+    dump = monitors.command("fs dump")
+    monitors.close()
+    infos = [info for fs in dump["filesystems"] for info in fs["mdsmap"]["info"].values()]
+    print(*[f"mds.{info['name']}" for info in infos if info["state"] == "up:active"])
+
+
+def whole(directory):
+    """Waits until all daemons serve, no OSD counts as full, and all placement groups have all their
+    copies, as they say since the last of their OSDs came up."""
+    monitors = Monitors(f"{directory}/ceph.conf")
+    servers = len(daemons(directory, "mds"))
+
+    def osds_serve():
+        osds = monitors.command("osd dump")["osds"]
+        whole = all(osd["up"] and osd["in"] for osd in osds)
+        return whole and not any("full" in state for osd in osds for state in osd["state"])
+
+    def data_is_whole():
+        since = {osd["osd"]: osd["up_from"] for osd in monitors.command("osd dump")["osds"]}
+        dump = monitors.command("pg dump", dumpcontents=["pgs"])
+        groups = dump.get("pg_map", dump)["pg_stats"]
+        return all(group["state"].startswith("active+clean")
+                   and int(group["reported_epoch"]) >= max(since[osd] for osd in group["up"])
+                   for group in groups)
+
+    def metadata_servers_serve():
+        dump = monitors.command("fs dump")
+        infos = [info for fs in dump["filesystems"] for info in fs["mdsmap"]["info"].values()]
+        active = [info for info in infos if info["state"] == "up:active"]
+        return len(active) == 1 and len(active) + len(dump["standbys"]) >= servers
+
+    def monitors_agree():
+        return len(monitors.command("quorum_status")["quorum"]) == len(daemons(directory, "mon"))
+
+    monitors.wait("the monitors", monitors_agree)
+    monitors.wait("the OSDs", osds_serve)
+    monitors.wait("the metadata servers", metadata_servers_serve)
+    monitors.wait("all copies of the data", data_is_whole)
+    monitors.close()
+
+
 def value(text):
     """A number as one, any other value as text."""
     try:
@@ -318,6 +400,12 @@ def main(arguments):
             kill(os.path.abspath(directory), [name])
         case ["start", directory, name]:
             start(os.path.abspath(directory), name)
+        case ["replace", directory, name] if name.startswith("osd."):
+            replace(os.path.abspath(directory), name)
+        case ["active", directory]:
+            active(os.path.abspath(directory))
+        case ["whole", directory]:
+            whole(os.path.abspath(directory))
         case ["tell", directory, prefix, *arguments]:
             monitors = Monitors(f"{os.path.abspath(directory)}/ceph.conf")
             pairs = (argument.split("=", 1) for argument in arguments)

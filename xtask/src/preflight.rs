@@ -83,12 +83,14 @@ const FOR_PEERS: [Needed; 9] = [
 
 /// For the campaigns of clusters: the engines, and what the client of etcd is built with. The
 /// libraries of Ceph are loaded at run time.
-const FOR_CLUSTER: [Needed; 13] = [
+const FOR_CLUSTER: [Needed; 15] = [
     ("protoc", "protobuf-compiler"),
     ("/usr/include/google/protobuf/descriptor.proto", "libprotobuf-dev"),
     ("ip", "iproute2"),
+    ("nft", "nftables"),
     ("python3", "python3"),
     ("etcd", "etcd-server"),
+    ("etcdctl", "etcd-client"),
     ("ceph-mon", "ceph-mon"),
     ("ceph-mgr", "ceph-mgr"),
     ("ceph-osd", "ceph-osd"),
@@ -118,7 +120,7 @@ pub(crate) fn peers() -> Result<()> {
     require(&FOR_PEERS)
 }
 
-/// Prepares for `make cluster-demo`.
+/// Prepares for `make cluster-demo` and `make cluster-crash`.
 ///
 /// # Errors
 /// The missing things that can't be installed.

@@ -9,6 +9,9 @@
 mod alone;
 mod bed;
 mod demo;
+mod faults;
+mod load;
+mod stage;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -33,11 +36,12 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Demo),
+    Faults(faults::Faults),
 }
 
 fn main() -> ExitCode {
-    let Arguments { command: Command::Demo(demo), inside } = Arguments::parse();
-    match execute(&demo, inside) {
+    let Arguments { command, inside } = Arguments::parse();
+    match execute(&command, inside) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             weir_report::errln!("weir-cluster-lab: {error:#}");
@@ -46,16 +50,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the demonstration, in namespaces of its own, and writes its report. Returns the exit
-/// status.
-fn execute(demo: &demo::Demo, inside: Option<PathBuf>) -> Result<u8> {
+/// Runs a campaign, in namespaces of its own, and writes its report. Returns the exit status.
+fn execute(command: &Command, inside: Option<PathBuf>) -> Result<u8> {
+    if let Command::Faults(faults) = command
+        && faults.listed()
+    {
+        return Ok(0);
+    }
     let Some(work) = inside else {
         bed::requirements()?;
         return alone::run(&Stop::on_signals()?);
     };
     let stop = Stop::on_signals()?;
     alone::end_with_the_caller(&stop)?;
-    let report = demo.run(&work, &stop)?;
+    let report = match command {
+        Command::Demo(demo) => demo.run(&work, &stop)?,
+        Command::Faults(faults) => faults.run(&work, &stop)?,
+    };
     report.write()?;
     if let Some(file) = report.main_file() {
         weir_report::errln!("Report: {}", file.display());

@@ -1,16 +1,23 @@
 //! The engines of a cluster: three members of etcd, and a small Ceph. They are started and hurt by
 //! the scripts that the tests use, which this program brings along.
 
+use super::gateway::CLUSTER;
 use super::network::{ENGINES, ETCD_NET, address_of};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use weir_lab::process::run;
 
 const ETCD: &str = include_str!("../../../../tests/cluster/etcd.py");
 const CEPH: &str = include_str!("../../../../tests/cluster/ceph.py");
 
 /// Members of etcd.
 const MEMBERS: u8 = 3;
+/// Monitors of Ceph, and metadata servers, of which all but one stand by.
+const MONITORS: u8 = 3;
+const METADATA_SERVERS: u8 = 2;
+/// Seconds of silence after which a metadata server is replaced.
+const METADATA_GRACE_S: u8 = 2;
 /// Port of etcd for its clients.
 const ETCD_PORT: u16 = 2379;
 
@@ -68,6 +75,68 @@ impl Engines {
         self.members(|member| self.etcd(&["start"], &[member]))
     }
 
+    /// The member of etcd that leads.
+    ///
+    /// # Errors
+    /// If none does.
+    pub(crate) fn etcd_leader(&self) -> Result<u8> {
+        let said = self.said("etcd.py", &["leader", &self.directory("etcd")])?;
+        said.trim().parse().with_context(|| format!("etcd.py leader: {said:?}"))
+    }
+
+    /// Kills one member of etcd: 0 to 2.
+    ///
+    /// # Errors
+    /// If it had ended by itself.
+    pub(crate) fn kill_member(&self, member: u8) -> Result<()> {
+        self.etcd(&["signal"], &[&member.to_string(), "KILL"])
+    }
+
+    /// Starts one member of etcd again.
+    ///
+    /// # Errors
+    /// If it runs.
+    pub(crate) fn start_member(&self, member: u8) -> Result<()> {
+        self.etcd(&["start"], &[&member.to_string()])
+    }
+
+    /// Writes a row below the prefix of the cluster, or removes it.
+    ///
+    /// # Errors
+    /// In the words of etcdctl.
+    pub(crate) fn etcd_row(&self, below: &str, value: Option<&str>) -> Result<()> {
+        let key = format!("/weir/{CLUSTER}/{below}");
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").args(["--endpoints", &Self::etcd_urls()]);
+        match value {
+            Some(value) => command.args(["put", &key, value]),
+            None => command.args(["del", &key]),
+        };
+        ENGINES.within(|| run(&mut command))
+    }
+
+    /// The metadata server of Ceph that serves.
+    ///
+    /// # Errors
+    /// If none does.
+    pub(crate) fn active_metadata_server(&self) -> Result<String> {
+        let said = self.said("ceph.py", &["active", &self.directory("ceph")])?;
+        let name = said.trim();
+        ensure!(!name.is_empty() && !name.contains(' '), "ceph.py active: {said:?}");
+        Ok(name.to_owned())
+    }
+
+    /// Has the script of Ceph do something: `kill` or `start` with a daemon, such as `osd.0`.
+    ///
+    /// # Errors
+    /// In the words of the script.
+    pub(crate) fn ceph(&self, what: &str, words: &[&str]) -> Result<()> {
+        let directory = self.directory("ceph");
+        let words: Vec<&str> =
+            [what, directory.as_str()].into_iter().chain(words.iter().copied()).collect();
+        self.script("ceph.py", &words)
+    }
+
     /// Does something to all members at the same time, so that none is alone for longer.
     fn members(&self, act: impl Fn(&str) -> Result<()> + Sync) -> Result<()> {
         std::thread::scope(|scope| {
@@ -93,9 +162,7 @@ impl Engines {
     }
 
     fn script(&self, name: &str, words: &[&str]) -> Result<()> {
-        let mut command = Command::new("python3");
-        command.arg(self.work.join(name)).args(words);
-        command.env("ETCD_NET", ETCD_NET).env("CEPH_ADDRESS", address_of(ENGINES).to_string());
+        let mut command = self.command(name, words);
         let said = self.work.join(format!("{name}.out"));
         let said_in_words = || std::fs::read_to_string(&said).unwrap_or_default();
         // Not a pipe: daemons may keep the descriptor.
@@ -108,6 +175,26 @@ impl Engines {
             bail!("{name} {}: {}", words.join(" "), said_in_words().trim());
         }
         Ok(())
+    }
+
+    /// Runs a script that starts nothing, and returns what it prints.
+    fn said(&self, name: &str, words: &[&str]) -> Result<String> {
+        let mut command = self.command(name, words);
+        let output = ENGINES.within(|| command.output().context("cannot run python3"))?;
+        if !output.status.success() {
+            let words = words.join(" ");
+            bail!("{name} {words}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn command(&self, name: &str, words: &[&str]) -> Command {
+        let mut command = Command::new("python3");
+        command.arg(self.work.join(name)).args(words);
+        command.env("ETCD_NET", ETCD_NET).env("CEPH_ADDRESS", address_of(ENGINES).to_string());
+        command.env("MONS", MONITORS.to_string()).env("MDS", METADATA_SERVERS.to_string());
+        command.env("MDS_GRACE", METADATA_GRACE_S.to_string());
+        command
     }
 
     fn directory(&self, name: &str) -> String {

@@ -2,9 +2,10 @@
 //! processes of their own.
 
 use super::engines::Engines;
-use super::network::{INTERFACE, Machine, address_of};
+use super::network::{CLIENTS, INTERFACE, Machine, address_of};
 use super::operator::Operator;
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use weir_lab::process::Process;
 
 /// Name of the cluster.
-const CLUSTER: &str = "demo";
+pub(super) const CLUSTER: &str = "demo";
 /// Port of the server for other gateways.
 const LINKS_PORT: u16 = 7440;
 /// Port of the helper for other gateways.
@@ -86,6 +87,33 @@ impl Gateway {
         Ok(gateway)
     }
 
+    /// Has a stranger join the cluster from the machine of the clients, with a key file, under a
+    /// name. Its data directory goes away. Returns what the program says if it refuses.
+    ///
+    /// # Errors
+    /// If the program cannot be run.
+    pub(crate) fn stranger(
+        &self,
+        engines: &Engines,
+        key: &Path,
+        name: &str,
+    ) -> Result<Option<String>> {
+        let data = self.data.with_file_name("stranger");
+        let mut command = self.command();
+        command.args(["gateway", "join", "--cluster", CLUSTER, "--gateway", name, "--data"]);
+        command.arg(&data).arg("--key").arg(key);
+        let at = |port| format!("{}:{port}", address_of(CLIENTS));
+        command.args(["--links", &at(LINKS_PORT), "--helper-links", &at(HELPER_PORT)]);
+        command.args(["--etcd", &Engines::etcd_urls(), "--interface", INTERFACE]);
+        command.arg("--ceph-conf").arg(engines.ceph_conf());
+        let output = CLIENTS.within(|| command.output().context("cannot run weir"));
+        // It may not have made any.
+        drop(std::fs::remove_dir_all(&data));
+        let output = output?;
+        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Ok((!output.status.success()).then_some(words))
+    }
+
     /// Its name in the cluster.
     pub(crate) fn name(&self) -> String {
         Self::name_of(self.number)
@@ -138,6 +166,44 @@ impl Gateway {
         self.still_runs()?;
         let mut server = self.server.take().context("the server does not run")?;
         server.kill()
+    }
+
+    /// Kills the server and the helper (SIGKILL), as the end of the machine does.
+    ///
+    /// # Errors
+    /// If one of them had ended by itself.
+    pub(crate) fn kill_all(&mut self) -> Result<()> {
+        self.kill()?;
+        let mut helper = self.helper.take().context("the helper does not run")?;
+        helper.kill()
+    }
+
+    /// Sends the server a signal: SIGSTOP or SIGCONT.
+    ///
+    /// # Errors
+    /// If the server does not run.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        let server = self.server.as_ref().context("the server does not run")?;
+        let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
+        kill_process(pid.context("there is no such process")?, signal)
+            .context("the server cannot be sent a signal")
+    }
+
+    /// The messages of all its processes so far, from this byte on.
+    pub(crate) fn log_from(&self, byte: u64) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let from = usize::try_from(byte).unwrap_or(usize::MAX).min(text.len());
+        String::from_utf8_lossy(text.get(from..).unwrap_or_default()).into_owned()
+    }
+
+    /// The length of its messages in bytes.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        std::fs::metadata(&self.log).map_or(0, |log| log.len())
+    }
+
+    /// The key file of the cluster.
+    pub(crate) fn key(&self) -> PathBuf {
+        self.data.join("cluster.key")
     }
 
     /// Checks that the server has not ended by itself.

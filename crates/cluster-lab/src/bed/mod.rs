@@ -8,7 +8,7 @@ mod operator;
 
 pub(crate) use engines::Engines;
 pub(crate) use gateway::{Gateway, NFS_PORT, Programs};
-pub(crate) use network::{CLIENTS, Machine, Network, cluster_address};
+pub(crate) use network::{CLIENTS, Cut, Machine, Network, Side, cable, cluster_address};
 pub(crate) use operator::Operator;
 
 use anyhow::{Result, bail, ensure};
@@ -16,11 +16,13 @@ use std::path::Path;
 use weir_lab::sandbox;
 
 /// Programs that a cluster needs, and the Debian packages that bring them.
-const PROGRAMS: [(&str, &str); 11] = [
+const PROGRAMS: [(&str, &str); 13] = [
     ("unshare", "util-linux"),
     ("ip", "iproute2"),
     ("python3", "python3"),
+    ("nft", "nftables"),
     ("etcd", "etcd-server"),
+    ("etcdctl", "etcd-client"),
     ("ceph-mon", "ceph-mon"),
     ("ceph-mgr", "ceph-mgr"),
     ("ceph-osd", "ceph-osd"),

@@ -122,6 +122,100 @@ impl Network {
     }
 }
 
+/// The machines from which a gateway's machine can be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The members of etcd.
+    Etcd,
+    /// Ceph.
+    Ceph,
+    /// The machines of other gateways.
+    Peers,
+    /// All machines.
+    All,
+}
+
+impl Side {
+    /// The addresses in nftables' words; nothing for all frames.
+    fn addresses(self) -> Option<String> {
+        match self {
+            Self::Etcd => Some(format!("{ETCD_NET}.1-{ETCD_NET}.3")),
+            Self::Ceph => Some(address_of(ENGINES).to_string()),
+            Self::Peers => Some(format!(
+                "{}-{}",
+                address_of(Machine::Gateway(1)),
+                address_of(Machine::Gateway(254))
+            )),
+            Self::All => None,
+        }
+    }
+}
+
+/// A cut between machines: frames are dropped on the bridge, in both directions, and nobody is
+/// told. It is mended when this goes away, if not before.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    machine: Machine,
+    is_mended: bool,
+}
+
+impl Cut {
+    /// Cuts a machine from others.
+    ///
+    /// # Errors
+    /// In the words of `nft`.
+    pub(crate) fn make(machine: Machine, side: Side) -> Result<Self> {
+        let rules = ruleset(&machine.name(), side);
+        run(Command::new("nft").arg(rules)).context("cannot cut a machine from others")?;
+        Ok(Self { machine, is_mended: false })
+    }
+
+    /// Mends it.
+    ///
+    /// # Errors
+    /// In the words of `nft`.
+    pub(crate) fn mend(mut self) -> Result<()> {
+        self.is_mended = true;
+        self.remove()
+    }
+
+    fn remove(&self) -> Result<()> {
+        let table = format!("cut-{}", self.machine.name());
+        run(Command::new("nft").args(["delete", "table", "bridge", &table]))
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        if self.is_mended {
+            return;
+        }
+        if let Err(error) = self.remove() {
+            weir_report::errln!("a cut from others stays: {error:#}");
+        }
+    }
+}
+
+/// The rules that drop the frames between the machine at this port of the bridge and others.
+fn ruleset(port: &str, side: Side) -> String {
+    let (from, to) = match side.addresses() {
+        None => (String::new(), String::new()),
+        Some(addresses) => (format!("ip daddr {addresses} "), format!("ip saddr {addresses} ")),
+    };
+    format!(
+        "table bridge cut-{port} {{ chain forward {{ type filter hook forward priority 0; \
+         iifname \"{port}\" {from}drop; oifname \"{port}\" {to}drop; }}; }}"
+    )
+}
+
+/// Takes the cable out of a machine, or puts it in again.
+///
+/// # Errors
+/// In the words of `ip`.
+pub(crate) fn cable(machine: Machine, is_in: bool) -> Result<()> {
+    ip(&format!("link set {} {}", machine.name(), if is_in { "up" } else { "down" }))
+}
+
 /// Makes a machine, with more addresses than its own.
 fn add(machine: Machine, more: impl IntoIterator<Item = String>) -> Result<()> {
     let name = machine.name();
@@ -160,6 +254,21 @@ mod tests {
                 assert_ne!(address_of(*one), address_of(*other));
             }
         }
+    }
+
+    #[test]
+    fn a_cut_names_the_port_and_both_directions() {
+        let rules = ruleset("gateway-2", Side::Etcd);
+        assert!(
+            rules.contains("iifname \"gateway-2\" ip daddr 10.77.1.1-10.77.1.3 drop;"),
+            "{rules}"
+        );
+        assert!(
+            rules.contains("oifname \"gateway-2\" ip saddr 10.77.1.1-10.77.1.3 drop;"),
+            "{rules}"
+        );
+        assert!(ruleset("gateway-2", Side::All).contains("iifname \"gateway-2\" drop;"));
+        assert!(ruleset("gateway-2", Side::Peers).contains("10.77.2.1-10.77.2.254"));
     }
 
     #[test]

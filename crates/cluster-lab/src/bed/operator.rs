@@ -8,12 +8,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{
-    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, NewAddress, NewPool, NewVolume,
-    Qos, Squash, TermsChange,
+    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress, NewPool,
+    NewVolume, Qos, Squash, TermsChange, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
+/// Quota of a new volume.
+const QUOTA_BYTES: u64 = 100 * GIB;
 /// Longest time until the API comes up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -90,7 +92,7 @@ impl Operator {
         let new = NewVolume {
             name: name.to_owned(),
             pool: pool.to_owned(),
-            quota_bytes: 100 * GIB,
+            quota_bytes: QUOTA_BYTES,
             address: Some(address.to_string()),
             terms,
             ..NewVolume::default()
@@ -106,19 +108,16 @@ impl Operator {
         self.done(self.client.add_export(name, &rule, Dry::No), || format!("exporting {name}"))
     }
 
-    /// Asks for a change of the catalogue that changes nothing else: one more export rule.
+    /// Asks for a change of the catalogue: the volume gets a little more quota.
     ///
     /// # Errors
     /// The refusal.
-    pub(crate) fn change(&self, volume: &str, network: &str) -> Result<(), ClientError> {
-        let rule = ExportRule {
-            network: network.to_owned(),
-            access: Access::ReadOnly,
-            squash: Squash::All,
-            anon_uid: 65534,
-            anon_gid: 65534,
-        };
-        self.runtime.block_on(self.client.add_export(volume, &rule, Dry::No)).map(drop)
+    pub(crate) fn change(&self, volume: &str) -> Result<(), ClientError> {
+        let now = self.runtime.block_on(self.client.volume(volume))?.quota_bytes;
+        // More of it: a gateway that does not know how much is used refuses less.
+        let quota_bytes = Some(now + MIB);
+        let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
+        self.runtime.block_on(self.client.change_volume(volume, &change, Dry::No)).map(drop)
     }
 
     /// Moves all addresses away from a gateway. Returns before they have moved.
@@ -127,6 +126,22 @@ impl Operator {
     /// In the server's own words.
     pub(crate) fn drain(&self, gateway: &str) -> Result<()> {
         self.done(self.client.drain_gateway(gateway), || format!("draining {gateway}"))
+    }
+
+    /// Takes a drain back.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn undrain(&self, gateway: &str) -> Result<()> {
+        self.done(self.client.undrain_gateway(gateway), || format!("undraining {gateway}"))
+    }
+
+    /// All gateways.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn gateways(&self) -> Result<Vec<Gateway>> {
+        self.runtime.block_on(self.client.gateways()).context("listing the gateways")
     }
 
     /// All addresses.

@@ -1,13 +1,8 @@
 //! The rules of the demonstration. Nothing here measures.
 
-use super::client::BLOCK_BYTES;
-use super::course::{Course, Span};
-use super::ledger::Found;
-use super::plan::{Disturbance, NO_PAUSE_S};
-use super::wire::Senders;
-use crate::bed::Machine;
+use super::plan::{BLOCK_BYTES, Disturbance, NO_PAUSE_S};
+use crate::load::{Course, Span};
 use serde::Serialize;
-use std::net::Ipv4Addr;
 use weir_lab::judge::Check;
 use weir_report::percent;
 
@@ -44,31 +39,6 @@ pub(super) struct Pause {
     pub(super) span: Span,
     /// Actions of the client meanwhile.
     pub(super) course: Option<String>,
-}
-
-/// The gateways that served an address, in order, each time that they changed: `None` for none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Owners(Vec<Option<Machine>>);
-
-impl Owners {
-    /// Notes the gateway that serves the address now.
-    pub(super) fn note(&mut self, owner: Option<Machine>) {
-        if self.0.last() != Some(&owner) {
-            self.0.push(owner);
-        }
-    }
-
-    /// The gateway that serves it now.
-    pub(super) fn last(&self) -> Option<Machine> {
-        self.0.last().copied().flatten()
-    }
-
-    /// The gateways that served it, without the times of none.
-    pub(super) fn served(&self) -> Vec<Machine> {
-        let mut served: Vec<Machine> = self.0.iter().copied().flatten().collect();
-        served.dedup();
-        served
-    }
 }
 
 /// The pauses of a client whose address moved in these phases.
@@ -164,44 +134,6 @@ fn windows(part: Span, length_s: f64) -> impl Iterator<Item = f64> {
     begins.take_while(move |at_s| at_s + length_s <= part.to_s)
 }
 
-/// The rule that no request was refused, and all were answered.
-pub(super) fn answers(course: &Course, unanswered: u64) -> Check {
-    let (refused, first) = &course.refusals;
-    let mut words = format!("{refused} refused, {unanswered} without an answer");
-    if let Some(first) = first {
-        words += &format!("; the first {first}");
-    }
-    Check::new("every request answered, none refused", words, *refused == 0 && unanswered == 0)
-}
-
-/// The rule about acknowledged data.
-pub(super) fn data(found: &Found) -> Check {
-    let words = match (&found.first, &found.unread) {
-        (None, None) => format!("{} blocks right", found.checked),
-        (Some(first), _) => format!("{} of {} lost; {first}", found.lost, found.checked),
-        (None, Some(why)) => format!("{} blocks right, others not read; {why}", found.checked),
-    };
-    let passed = found.lost == 0 && found.checked > 0 && found.unread.is_none();
-    Check::new("no acknowledged data lost", words, passed)
-}
-
-/// The rule that a gateway's replies end when the address moves: those seen on the bridge came from
-/// the gateways that served the address, in this order.
-pub(super) fn replies(senders: &Senders, address: Ipv4Addr, owners: &Owners) -> Check {
-    let words = |machines: &[Machine]| {
-        let names: Vec<String> = machines.iter().map(|one| one.name()).collect();
-        if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
-    };
-    let seen = senders.get(&address).map(Vec::as_slice).unwrap_or_default();
-    let served = owners.served();
-    let passed = !seen.is_empty() && seen == served;
-    let found = match passed {
-        true => format!("from {}", words(seen)),
-        false => format!("from {}, while served by {}", words(seen), words(&served)),
-    };
-    Check::new("no reply from a gateway after its address moved", found, passed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,7 +207,7 @@ mod tests {
     fn bars_of_pauses_differ_by_their_reason() {
         let mut long = course(60.0, &[(20.0, 21.5)]);
         let why = "reset".to_owned();
-        long.breaks.push(super::super::course::Break { at_s: 20.1, why, ..Default::default() });
+        long.breaks.push(crate::load::Break { at_s: 20.1, why, ..Default::default() });
         let check = |why| pause(&pauses(&long, &[Phase { why, ..death(20.0, 40.0) }])[0]);
         assert!(check(Disturbance::Death).passed);
         let missed = check(Disturbance::Drain);
@@ -304,44 +236,5 @@ mod tests {
         assert!(!pause(&found[0]).passed);
         assert!(!no_pause("always", &course, (MEASURED, None), &[]).passed);
         assert_eq!(kept(&course, &[]), [false, false]);
-    }
-
-    #[test]
-    fn refusals_and_lost_blocks_are_told_with_the_first() {
-        let mut course = Course::default();
-        assert!(answers(&course, 0).passed && !answers(&course, 1).passed);
-        course.refused(|| "STALE".to_owned());
-        let check = answers(&course, 0);
-        assert!(!check.passed && check.worst.contains("STALE"));
-        let found = |checked, lost| {
-            let first = (lost > 0).then(|| "zeros".to_owned());
-            data(&Found { checked, lost, first, ..Found::default() }).passed
-        };
-        assert!(found(10, 0) && !found(10, 1) && !found(0, 0));
-        let unread = Some("no route".to_owned());
-        let check = data(&Found { checked: 9, unread, ..Found::default() });
-        assert!(!check.passed && check.worst.contains("no route"));
-    }
-
-    #[test]
-    fn replies_come_from_the_owners_in_their_order() {
-        let [one, two] = [1, 2].map(Machine::Gateway);
-        let address = Ipv4Addr::new(10, 77, 4, 1);
-        let mut owners = Owners::default();
-        for owner in [Some(one), Some(one), None, Some(two)] {
-            owners.note(owner);
-        }
-        assert_eq!((owners.last(), owners.served()), (Some(two), vec![one, two]));
-        let check =
-            |seen: &[Machine]| replies(&[(address, seen.to_vec())].into(), address, &owners);
-        assert!(check(&[one, two]).passed);
-        let late = check(&[one, two, one, two]);
-        assert!(!late.passed && late.worst.contains("while served by"), "{late:?}");
-        assert!(!check(&[two]).passed && !check(&[]).passed);
-        let mut again = Owners::default();
-        again.note(Some(one));
-        again.note(None);
-        again.note(Some(one));
-        assert_eq!(again.served(), [one]);
     }
 }

@@ -4,17 +4,13 @@
 //!
 //! Not here: knowledge of how gateways keep their promises.
 
-mod client;
-mod course;
 mod judge;
-mod ledger;
 mod outcome;
 mod phases;
 mod plan;
 mod present;
-mod stage;
-mod wire;
 
+use crate::stage::Stage;
 use anyhow::{Result, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -52,7 +48,7 @@ impl Demo {
         let begun = Instant::now();
         let weir = campaign::weir_program(self.weir.as_deref())?;
         let out = campaign::work_directory(&self.out)?;
-        let mut stage = stage::Stage::set((&weir, work, &out), self.mibps, stop)?;
+        let mut stage = Stage::set((&weir, work, &out), plan::plan(self.mibps), stop)?;
         let measured = phases::run(&mut stage, stop);
         ensure!(!stop.asked(), "interrupted; the cluster and its data were removed");
         let outcome = outcome::DemoOutcome::new(measured?, self.mibps);

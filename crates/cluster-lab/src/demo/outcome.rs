@@ -1,8 +1,8 @@
 //! The outcome of the demonstration, in the shape of `result.json`.
 
-use super::course::{Break, Span};
 use super::judge::{self, Part, Pause};
 use super::phases::Measured;
+use crate::load::{Break, Outcome, Span, Target, rules};
 use serde::Serialize;
 use std::net::IpAddr;
 use weir_lab::campaign::Origin;
@@ -131,7 +131,7 @@ fn judged(parts: &[Part]) -> Span {
 /// The volumes, with their rules.
 fn volumes(measured: &Measured, contract_mibps: f64) -> Vec<VolumeOutcome> {
     let (judged, outage) = (judged(&measured.parts), measured.outage);
-    let of = |(target, outcome): &(super::client::Target, super::client::Outcome)| {
+    let of = |(target, outcome): &(Target, Outcome)| {
         let IpAddr::V4(address) = target.address.ip() else { return None };
         let owners = measured.owners.get(&address).cloned().unwrap_or_default();
         let moved = measured.moved.get(&address).map(Vec::as_slice).unwrap_or_default();
@@ -143,9 +143,9 @@ fn volumes(measured: &Measured, contract_mibps: f64) -> Vec<VolumeOutcome> {
         checks.extend(pauses.iter().map(judge::pause));
         checks.push(judge::no_pause("etcd away", course, (outage, None), &pauses));
         checks.push(judge::no_pause("at any other time", course, (judged, Some(outage)), &pauses));
-        checks.push(judge::answers(course, outcome.unanswered));
-        checks.push(judge::data(&outcome.found));
-        checks.push(judge::replies(&measured.senders, address, &owners));
+        checks.push(rules::answers(&course.refusals, &[], outcome.unanswered));
+        checks.push(rules::data(&outcome.found));
+        checks.push(rules::replies(&measured.senders, address, &owners));
         Some(VolumeOutcome {
             name: target.name.clone(),
             address: address.into(),

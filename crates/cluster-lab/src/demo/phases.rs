@@ -1,28 +1,23 @@
 //! The course of the demonstration: what happens to the cluster while the clients work, and when.
 
-use super::client::{Outcome, Running, Target};
-use super::course::Span;
-use super::judge::{Owners, Part, Phase};
+use super::judge::{Part, Phase};
 use super::plan::{
-    DEATH_S, DRAIN_S, Disturbance, MOVE_S, OUTAGE_S, RESTART_S, RETURN_S, STEADY_S, WARMUP_S,
+    DEATH_S, DRAIN_S, Disturbance, MOVE_S, OUTAGE_S, RESTART_S, RETURN_S, STEADY_S, WARMUP_S, work,
 };
-use super::stage::{Homes, Stage};
-use super::wire::{Senders, Wire};
 use crate::bed::{Gateway, Machine, Operator};
+use crate::load::{Outcome, Owners, Running, Senders, Span, Target, UNREACHABLE, Wire, rules};
+use crate::stage::{Homes, Stage};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use weir_api::ClientError;
 use weir_lab::judge::Check;
 use weir_lab::machine::{Second, Watch};
 use weir_lab::stop::Stop;
 use weir_load::Control;
 
-/// The code with which a gateway refuses a change while etcd is away.
-const UNREACHABLE: &str = "cluster_unreachable";
 /// Time between two looks while a phase goes on.
 const LOOK: Duration = Duration::from_millis(50);
 /// Longest time until changes are accepted after etcd is back.
@@ -72,7 +67,7 @@ pub(super) fn run(stage: &mut Stage, stop: &Stop) -> Result<Measured> {
     let on_stop = halt.clone();
     stop.then(move || on_stop.stop())?;
     let machine = watch()?;
-    let start = |target: &Target| Running::start(target, begun, &halt);
+    let start = |target: &Target| Running::start(target, work(), begun, &halt);
     let clients = stage.targets.iter().map(start).collect::<Result<_>>()?;
     let mut play = Play {
         stage,
@@ -258,14 +253,15 @@ impl Play<'_> {
         let from_s = self.tell("all members of etcd are killed");
         self.stage.engines.kill_etcd()?;
         self.pass_until(from_s + 5.0)?;
-        let refused = self.operator(asked)?.change(&self.volume()?, "192.0.2.1/32");
-        self.checks.push(refusal(&refused));
+        let refused = self.operator(asked)?.change(&self.volume()?);
+        let rule = "a change without etcd is refused by name";
+        self.checks.push(rules::refused(rule, UNREACHABLE, &refused));
         self.pass_until(from_s + Duration::from_secs(OUTAGE_S).as_secs_f64())?;
         let back_s = self.tell("etcd is started again");
         self.stage.engines.start_etcd()?;
         let begun = Instant::now();
         let accepted = loop {
-            match self.operator(asked)?.change(&self.volume()?, "192.0.2.2/32") {
+            match self.operator(asked)?.change(&self.volume()?) {
                 Err(error) if begun.elapsed() > ACCEPTED => break Err(error),
                 Err(_) => self.pass_until(self.now_s() + 0.2)?,
                 Ok(()) => break Ok(self.now_s() - back_s),
@@ -338,37 +334,5 @@ impl Play<'_> {
         let clients = std::mem::take(&mut self.clients);
         let targets = self.stage.targets.iter().cloned();
         targets.zip(clients).map(|(target, client)| Ok((target, client.wait()?))).collect()
-    }
-}
-
-/// The rule about a change while etcd is away.
-fn refusal(asked: &Result<(), ClientError>) -> Check {
-    let rule = "a change without etcd is refused by name";
-    match asked {
-        Ok(()) => Check::new(rule, "it was accepted", false),
-        Err(ClientError::Refused { error, .. }) => {
-            let passed = error.code == UNREACHABLE;
-            let words =
-                if passed { error.code.clone() } else { format!("{}: {error}", error.code) };
-            Check::new(rule, words, passed)
-        }
-        Err(error) => Check::new(rule, error.to_string(), false),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use weir_api::ApiError;
-
-    #[test]
-    fn only_the_refusal_that_names_the_cause_is_one() {
-        let refused = |code: &str| {
-            refusal(&Err(ClientError::Refused { status: 503, error: ApiError::new(code, "words") }))
-        };
-        assert!(refused(UNREACHABLE).passed);
-        assert!(!refused("internal").passed && refused("internal").worst.contains("words"));
-        assert!(!refusal(&Ok(())).passed);
-        assert!(!refusal(&Err(ClientError::Timeout("a".to_owned()))).passed);
     }
 }

@@ -1,11 +1,37 @@
 //! The plan of the demonstration: how many of everything, how long each part takes, and the bars.
 
+use crate::load::Work;
+use crate::stage::Plan;
+
 /// Gateways.
-pub(super) const GATEWAYS: u8 = 3;
+const GATEWAYS: u8 = 3;
 /// Volumes, each with an address of its own.
-pub(super) const VOLUMES: u8 = 6;
+const VOLUMES: u8 = 6;
 /// The pools: their names and directories in CephFS. Volumes are dealt to them in turn.
-pub(super) const POOLS: [(&str, &str); 2] = [("first", "/weir/first"), ("second", "/weir/second")];
+const POOLS: [(&str, &str); 2] = [("first", "/weir/first"), ("second", "/weir/second")];
+
+/// Bytes of each write.
+pub(super) const BLOCK_BYTES: u32 = 64 << 10;
+/// Blocks of each file.
+const BLOCKS: u32 = 128;
+/// Writes of each client under way.
+const DEPTH: usize = 16;
+
+/// The work of each client.
+pub(super) fn work() -> Work {
+    Work {
+        file: "data".to_owned(),
+        block_bytes: BLOCK_BYTES,
+        blocks: BLOCKS,
+        depth: DEPTH,
+        run: std::process::id(),
+    }
+}
+
+/// The cluster, with volumes of `mibps` each.
+pub(super) fn plan(mibps: u64) -> Plan {
+    Plan { gateways: GATEWAYS, volumes: VOLUMES, pools: &POOLS, mibps }
+}
 
 /// Seconds before anything is judged: each client writes its file for the first time.
 pub(super) const WARMUP_S: u64 = 8;

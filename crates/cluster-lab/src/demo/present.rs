@@ -2,6 +2,7 @@
 
 use super::outcome::{DemoOutcome, VolumeOutcome};
 use super::plan::Disturbance;
+use crate::load::Break;
 use weir_lab::judge::{self, Check};
 use weir_report::{Cell, Column, Fact, Line, Page, Series, Stretch, Table, Timeline, Tone, figure};
 
@@ -144,7 +145,7 @@ fn facts(outcome: &DemoOutcome) -> Vec<Fact> {
 /// The connections that broke, in words.
 fn connections(outcome: &DemoOutcome) -> Vec<String> {
     let all = outcome.volumes.iter().flat_map(|volume| {
-        let of = |one: &super::course::Break| format!("{}: {}", volume.name, one.in_words());
+        let of = |one: &Break| format!("{}: {}", volume.name, one.in_words());
         volume.breaks.iter().map(of).collect::<Vec<_>>()
     });
     all.collect()

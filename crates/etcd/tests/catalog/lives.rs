@@ -1,4 +1,4 @@
-//! What a gateway writes after its life is over is refused by etcd, whatever the gateway knows.
+//! etcd refuses the changes of a gateway whose life is over, whatever the gateway knows.
 
 use crate::ETCD;
 use crate::members::RUNTIME;

@@ -21,7 +21,6 @@ mod request;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod send;
-mod spin;
 mod state;
 mod tally;
 mod tasks;
@@ -68,7 +67,6 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use slab::Slab;
-use spin::{POLL_GAP_MAX, POLL_MAX, Spin};
 use state::WorkerState;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -77,6 +75,7 @@ use std::time::Duration;
 use to_gates::Asked;
 use weir_core::{Clock, Mono};
 use weir_gate::{ConnId, Peer, Queued};
+use weir_process::spin::{POLL_GAP_MAX, POLL_MAX, Spin};
 
 const INBOX: u64 = u64::MAX;
 const EVENTS: usize = 256;

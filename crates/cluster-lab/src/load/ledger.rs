@@ -7,15 +7,15 @@ use weir_load::verify::{STAMP_BYTES, inspect, stamp};
 
 /// The result of reading a file back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Blocks with an acknowledged write that were read.
-    pub(super) checked: u64,
+    pub(crate) checked: u64,
     /// Blocks that hold neither it nor a later write.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// The first of them in words.
-    pub(super) first: Option<String>,
+    pub(crate) first: Option<String>,
     /// Why not all could be read.
-    pub(super) unread: Option<String>,
+    pub(crate) unread: Option<String>,
 }
 
 /// The writes of one block, by their numbers from 1; 0: none.
@@ -27,7 +27,7 @@ struct Writes {
 
 /// The writes of one file in blocks of one size.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     run: u64,
     file: u64,
     block_bytes: u32,
@@ -37,37 +37,42 @@ pub(super) struct Ledger {
 impl Ledger {
     /// A file of `blocks` blocks in which nothing was written. `run` and `file` tell its content
     /// from that of others.
-    pub(super) fn new((run, file): (u64, u32), blocks: u32, block_bytes: u32) -> Self {
+    pub(crate) fn new((run, file): (u64, u32), blocks: u32, block_bytes: u32) -> Self {
         let blocks = (0..blocks).map(|_| Writes::default()).collect();
         Self { run, file: file.into(), block_bytes, blocks }
     }
 
     /// The number of blocks.
-    pub(super) fn blocks(&self) -> u32 {
+    pub(crate) fn blocks(&self) -> u32 {
         u32::try_from(self.blocks.len()).unwrap_or(u32::MAX)
     }
 
+    /// Bytes of each block.
+    pub(crate) fn block_bytes(&self) -> u32 {
+        self.block_bytes
+    }
+
     /// The first byte of a block.
-    pub(super) fn offset(&self, block: u32) -> u64 {
+    pub(crate) fn offset(&self, block: u32) -> u64 {
         u64::from(block) * u64::from(self.block_bytes)
     }
 
     /// A number for the next write of a block, which is sent now.
-    pub(super) fn send(&mut self, block: u32) -> u32 {
+    pub(crate) fn send(&mut self, block: u32) -> u32 {
         let Some(writes) = self.writes(block) else { return 0 };
         writes.sent += 1;
         writes.sent
     }
 
     /// The last write of a block was acknowledged as stable.
-    pub(super) fn acknowledge(&mut self, block: u32) {
+    pub(crate) fn acknowledge(&mut self, block: u32) {
         if let Some(writes) = self.writes(block) {
             writes.acknowledged = writes.sent;
         }
     }
 
     /// The bytes of a write.
-    pub(super) fn content(&self, block: u32, write: u32, payload: &Payload) -> Vec<u8> {
+    pub(crate) fn content(&self, block: u32, write: u32, payload: &Payload) -> Vec<u8> {
         let (name, length) = (self.name(block, write), self.length());
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(&stamp(name, length, payload));
@@ -76,13 +81,13 @@ impl Ledger {
     }
 
     /// Is there an acknowledged write of the block?
-    pub(super) fn is_acknowledged(&self, block: u32) -> bool {
+    pub(crate) fn is_acknowledged(&self, block: u32) -> bool {
         self.at(block).acknowledged > 0
     }
 
     /// Compares a block that was read with its acknowledged write. A write without an answer may
     /// have been made or not.
-    pub(super) fn compare(&self, block: u32, bytes: &[u8], payload: &Payload, found: &mut Found) {
+    pub(crate) fn compare(&self, block: u32, bytes: &[u8], payload: &Payload, found: &mut Found) {
         let Writes { sent, acknowledged } = self.at(block);
         let differs = |write| inspect(bytes, self.length(), self.name(block, write), payload).err();
         found.checked += 1;
@@ -94,7 +99,7 @@ impl Ledger {
     }
 
     /// Counts a block that could not be read.
-    pub(super) fn lost(&self, block: u32, why: &str, found: &mut Found) {
+    pub(crate) fn lost(&self, block: u32, why: &str, found: &mut Found) {
         found.lost += 1;
         found.first.get_or_insert_with(|| format!("the block at {}: {why}", self.offset(block)));
     }

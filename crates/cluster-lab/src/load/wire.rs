@@ -8,8 +8,8 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,12 +24,19 @@ const BUFFER_BYTES: usize = 8 << 20;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The machines that sent replies from each address, in order, each time that they changed.
-pub(super) type Senders = BTreeMap<Ipv4Addr, Vec<Machine>>;
+pub(crate) type Senders = BTreeMap<Ipv4Addr, Vec<Machine>>;
 
 /// A watch over the bridge, on a thread of its own.
-pub(super) struct Wire {
-    end: Arc<AtomicBool>,
-    thread: JoinHandle<Senders>,
+pub(crate) struct Wire {
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+}
+
+/// The state that the watch shares with its owner.
+#[derive(Default)]
+struct Shared {
+    end: AtomicBool,
+    senders: Mutex<Senders>,
 }
 
 impl Wire {
@@ -38,28 +45,37 @@ impl Wire {
     ///
     /// # Errors
     /// If the system refuses the socket or the thread.
-    pub(super) fn watch(machines: Vec<Machine>) -> Result<Self> {
+    pub(crate) fn watch(machines: Vec<Machine>) -> Result<Self> {
         let socket = open().context("cannot watch the bridge")?;
-        let end = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&end);
+        let shared = Arc::new(Shared::default());
+        let own = Arc::clone(&shared);
         let watch = move || {
-            let (mut senders, mut frame) = (Senders::new(), [0; HEAD_BYTES as usize]);
-            while !asked.load(Ordering::Relaxed) {
+            let mut frame = [0; HEAD_BYTES as usize];
+            while !own.end.load(Ordering::Relaxed) {
                 // An error says that no frame came for a while.
                 if let Ok(length) = (&socket).read(&mut frame) {
+                    let mut senders = own.senders.lock().unwrap_or_else(PoisonError::into_inner);
                     note(&mut senders, frame.get(..length).unwrap_or(&[]), &machines);
                 }
             }
-            senders
         };
         let thread = std::thread::Builder::new().name("bridge".to_owned()).spawn(watch)?;
-        Ok(Self { end, thread })
+        Ok(Self { shared, thread })
+    }
+
+    /// Takes the senders since the watch began, or since they were taken before.
+    pub(crate) fn take(&self) -> Senders {
+        std::mem::take(&mut self.shared.senders.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the watch.
-    pub(super) fn end(self) -> Senders {
-        self.end.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default()
+    pub(crate) fn end(self) -> Senders {
+        self.shared.end.store(true, Ordering::Relaxed);
+        let senders = Arc::clone(&self.shared);
+        if self.thread.join().is_err() {
+            return Senders::new();
+        }
+        std::mem::take(&mut senders.senders.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -1,82 +1,110 @@
 //! The course of one client's load: when its requests were answered, and when its connection broke.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use weir_lab::rate::Rate;
 use weir_load::Point;
 
 /// A stretch of time, in seconds since the loads began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// Its beginning.
-    pub(super) from_s: f64,
+    pub(crate) from_s: f64,
     /// Its end.
-    pub(super) to_s: f64,
+    pub(crate) to_s: f64,
 }
 
 impl Span {
     /// Does it hold this time?
-    pub(super) fn holds(self, at_s: f64) -> bool {
+    pub(crate) fn holds(self, at_s: f64) -> bool {
         at_s >= self.from_s && at_s <= self.to_s
     }
 
     /// Its length in seconds.
-    pub(super) fn length_s(self) -> f64 {
+    pub(crate) fn length_s(self) -> f64 {
         self.to_s - self.from_s
     }
 }
 
 /// An answered request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Completion {
+pub(crate) struct Completion {
     /// Time of the answer, in seconds since the loads began.
-    pub(super) at_s: f64,
+    pub(crate) at_s: f64,
     /// Bytes that the request moved.
-    pub(super) bytes: u32,
+    pub(crate) bytes: u32,
 }
 
 /// A connection that broke, and what the client did about it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Break {
+pub(crate) struct Break {
     /// Time at which the client noticed, in seconds since the loads began.
-    pub(super) at_s: f64,
+    pub(crate) at_s: f64,
     /// The error.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// Attempts to connect again, the last one included.
-    pub(super) attempts: u32,
+    pub(crate) attempts: u32,
     /// Time of the new connection.
-    pub(super) connected_s: Option<f64>,
+    pub(crate) connected_s: Option<f64>,
     /// Time of the first answer on it.
-    pub(super) answered_s: Option<f64>,
+    pub(crate) answered_s: Option<f64>,
 }
 
 /// The answers and broken connections of one client.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Course {
+pub(crate) struct Course {
     /// In order.
-    pub(super) completions: Vec<Completion>,
+    pub(crate) completions: Vec<Completion>,
     /// In order.
-    pub(super) breaks: Vec<Break>,
-    /// Answers that refused a request, and the first of them in words.
-    pub(super) refusals: (u64, Option<String>),
+    pub(crate) breaks: Vec<Break>,
+    /// Answers that refused a request.
+    pub(crate) refusals: Refusals,
+}
+
+/// Answers that refused a request, by their reasons.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Refusals(BTreeMap<String, Refused>);
+
+/// Answers that refused a request for one reason.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Refused {
+    count: u64,
+    /// Time of the first, in seconds since the loads began.
+    first_s: f64,
+}
+
+impl Refusals {
+    /// Notes a refusal.
+    pub(crate) fn note(&mut self, why: String, at_s: f64) {
+        self.0.entry(why).or_insert(Refused { count: 0, first_s: at_s }).count += 1;
+    }
+
+    /// The number of those whose reason is none of `expected`, and the first of these in words.
+    pub(crate) fn but(&self, expected: &[&str]) -> (u64, Option<String>) {
+        let is_other = |(why, _): &(&String, &Refused)| !expected.contains(&why.as_str());
+        let others = || self.0.iter().filter(is_other);
+        let first = others().min_by(|one, other| one.1.first_s.total_cmp(&other.1.first_s));
+        let words = first.map(|(why, one)| format!("at {:.1} s: {why}", one.first_s));
+        (others().map(|(_, one)| one.count).sum(), words)
+    }
+
+    /// The number of all.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.values().map(|one| one.count).sum()
+    }
 }
 
 impl Course {
     /// Notes an answer.
-    pub(super) fn completed(&mut self, at_s: f64, bytes: u32) {
+    pub(crate) fn completed(&mut self, at_s: f64, bytes: u32) {
         self.completions.push(Completion { at_s, bytes });
         if let Some(last) = self.breaks.last_mut().filter(|last| last.answered_s.is_none()) {
             last.answered_s = Some(at_s);
         }
     }
 
-    /// Notes a refusal.
-    pub(super) fn refused(&mut self, why: impl FnOnce() -> String) {
-        self.refusals.0 += 1;
-        self.refusals.1.get_or_insert_with(why);
-    }
-
     /// The bytes over time.
-    pub(super) fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> Rate {
         let point = |one: &Completion| Point {
             at_s: (one.at_s * 100.0).floor() / 100.0,
             operations: 1,
@@ -87,7 +115,7 @@ impl Course {
 
     /// The bytes of the answers after `from_s`, up to `to_s`. Unlike those of [`Course::rate`] they
     /// are not spread over steps: an answer that ends a pause is not counted behind it.
-    pub(super) fn bytes_between(&self, from_s: f64, to_s: f64) -> f64 {
+    pub(crate) fn bytes_between(&self, from_s: f64, to_s: f64) -> f64 {
         let before = |at_s: f64| self.completions.partition_point(|one| one.at_s <= at_s);
         let (from, to) = (before(from_s), before(to_s));
         let within = self.completions.get(from..to).unwrap_or_default();
@@ -96,7 +124,7 @@ impl Course {
 
     /// The longest time without an answer, of all that touch `within`. A client that got no answer
     /// until the end of `within` waited until then at least.
-    pub(super) fn longest_gap(&self, within: Span) -> Span {
+    pub(crate) fn longest_gap(&self, within: Span) -> Span {
         let ends = self.completions.iter().map(|one| one.at_s).chain([f64::INFINITY]);
         let starts = [0.0].into_iter().chain(self.completions.iter().map(|one| one.at_s));
         let gaps = starts.zip(ends).map(|(from_s, to_s)| Span { from_s, to_s });
@@ -109,7 +137,7 @@ impl Course {
     }
 
     /// The connections that broke in a pause, in words; nothing if none did.
-    pub(super) fn breaks_within(&self, pause: Span) -> Option<String> {
+    pub(crate) fn breaks_within(&self, pause: Span) -> Option<String> {
         let within = |one: &&Break| pause.holds(one.at_s);
         let words = self.breaks.iter().filter(within).map(Break::in_words);
         Some(words.collect::<Vec<_>>().join("; ")).filter(|words| !words.is_empty())
@@ -118,7 +146,7 @@ impl Course {
 
 impl Break {
     /// The events, in words.
-    pub(super) fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         let mut words = format!("connection broken at {:.2} s ({})", self.at_s, self.why);
         let attempts = match self.attempts {
             1 => "1 attempt".to_owned(),
@@ -196,10 +224,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_refusal_is_kept() {
-        let mut course = Course::default();
-        course.refused(|| "one".to_owned());
-        course.refused(|| "two".to_owned());
-        assert_eq!(course.refusals, (2, Some("one".to_owned())));
+    fn the_first_refusal_is_told_unless_it_was_expected() {
+        let mut refusals = Refusals::default();
+        assert_eq!(refusals.but(&[]), (0, None));
+        for (why, at_s) in [("full", 1.0), ("stale", 2.0), ("full", 3.0)] {
+            refusals.note(why.to_owned(), at_s);
+        }
+        assert_eq!(refusals.count(), 3);
+        assert_eq!(refusals.but(&[]), (3, Some("at 1.0 s: full".to_owned())));
+        assert_eq!(refusals.but(&["full"]), (1, Some("at 2.0 s: stale".to_owned())));
+        assert_eq!(refusals.but(&["full", "stale"]), (0, None));
     }
 }

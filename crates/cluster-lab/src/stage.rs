@@ -1,11 +1,10 @@
-//! The cluster of the demonstration, before anything happens to it: engines, gateways, addresses,
-//! pools and volumes.
+//! The cluster of a campaign, before anything happens to it: engines, gateways, addresses, pools
+//! and volumes.
 
-use super::client::Target;
-use super::plan::{GATEWAYS, MOVE_S, POOLS, VOLUMES};
 use crate::bed::{
     Engines, Gateway, Machine, NFS_PORT, Network, Operator, Programs, cluster_address,
 };
+use crate::load::Target;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -13,78 +12,95 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use weir_lab::stop::Stop;
 
+/// Longest time in which addresses must have moved.
+const MOVE: Duration = Duration::from_secs(30);
 /// Time between two looks at the addresses.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How many of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// Gateways.
+    pub(crate) gateways: u8,
+    /// Volumes, each with an address of its own.
+    pub(crate) volumes: u8,
+    /// The pools: their names and directories in CephFS. Volumes are dealt to them in turn.
+    pub(crate) pools: &'static [(&'static str, &'static str)],
+    /// Throughput of each volume, in MiB/s.
+    pub(crate) mibps: u64,
+}
+
 /// The cluster. Everything ends with it; the gateways first.
-pub(super) struct Stage {
+pub(crate) struct Stage {
     /// The gateways, by their numbers from 1.
-    pub(super) gateways: Vec<Gateway>,
+    pub(crate) gateways: Vec<Gateway>,
     /// A client of each gateway's API.
-    pub(super) operators: Vec<Operator>,
+    pub(crate) operators: Vec<Operator>,
     /// etcd and Ceph.
-    pub(super) engines: Engines,
+    pub(crate) engines: Engines,
     /// The volumes.
-    pub(super) targets: Vec<Target>,
+    pub(crate) targets: Vec<Target>,
     _network: Network,
 }
 
 /// The gateway that serves each address; none if nobody does at present.
-pub(super) type Homes = BTreeMap<Ipv4Addr, Option<Machine>>;
+pub(crate) type Homes = BTreeMap<Ipv4Addr, Option<Machine>>;
 
 impl Stage {
-    /// Starts everything, and creates volumes of `mibps` each. The directories: those of the
-    /// program, for what goes away, and for logs.
+    /// Starts everything, and creates the volumes. The directories: those of the program, for what
+    /// goes away, and for logs.
     ///
     /// # Errors
     /// If a part does not come up.
-    pub(super) fn set(
+    pub(crate) fn set(
         (weir, work, out): (&Path, &Path, &Path),
-        mibps: u64,
+        plan: Plan,
         stop: &Stop,
     ) -> Result<Self> {
-        let network = Network::new(1..=GATEWAYS)?;
+        let network = Network::new(1..=plan.gateways)?;
         weir_report::errln!("Starting three members of etcd, and a Ceph with three OSDs.");
         let engines = Engines::start(work)?;
         stop.check()?;
-        weir_report::errln!("Starting {GATEWAYS} gateways.");
+        weir_report::errln!("Starting {} gateways.", plan.gateways);
         let logs = campaign_logs(out)?;
         let programs = Programs { weir: weir.to_owned(), work: work.to_owned(), logs };
         let (mut gateways, mut operators) = (Vec::<Gateway>::new(), Vec::new());
-        for number in 1..=GATEWAYS {
+        for number in 1..=plan.gateways {
             let mut gateway = Gateway::create(&programs, &engines, number, gateways.first())?;
             operators.push(gateway.start()?);
             gateways.push(gateway);
             stop.check()?;
         }
-        let targets = (1..=VOLUMES).map(target).collect();
+        let targets = (1..=plan.volumes).map(target).collect();
         let stage = Self { gateways, operators, engines, targets, _network: network };
-        stage.furnish(mibps)?;
+        stage.furnish(plan)?;
         Ok(stage)
     }
 
     /// Creates addresses, pools and volumes, and waits until all gateways serve some.
-    fn furnish(&self, mibps: u64) -> Result<()> {
+    fn furnish(&self, plan: Plan) -> Result<()> {
         let operator = self.operators.first().context("there are no gateways")?;
         let conf = self.engines.ceph_conf();
-        for (name, directory) in POOLS {
+        for (name, directory) in plan.pools {
             operator.create_pool(name, &conf, directory)?;
         }
-        for (target, (pool, _)) in self.targets.iter().zip(POOLS.iter().cycle()) {
+        for (target, (pool, _)) in self.targets.iter().zip(plan.pools.iter().cycle()) {
             // One after the other: the weight of a volume counts where the next address goes.
             let address = cluster_address(u8::try_from(target.number)?);
             operator.add_address(address)?;
-            operator.create_volume((&target.name, pool), address, mibps)?;
+            operator.create_volume((&target.name, pool), address, plan.mibps)?;
         }
         let all = |homes: &Homes| {
             let served: Vec<Machine> = homes.values().copied().flatten().collect();
-            served.len() == usize::from(VOLUMES)
-                && (1..=GATEWAYS).all(|number| served.contains(&Machine::Gateway(number)))
+            served.len() == usize::from(plan.volumes)
+                && (1..=plan.gateways).all(|number| served.contains(&Machine::Gateway(number)))
         };
         self.until(operator, "each address to have a gateway, and each gateway some", all)?;
         weir_report::errln!(
-            "Created {} pools on CephFS, {VOLUMES} volumes of {mibps} MiB/s and their addresses.",
-            POOLS.len()
+            "Created {} pools on CephFS, {} volumes of {} MiB/s and their addresses.",
+            plan.pools.len(),
+            plan.volumes,
+            plan.mibps
         );
         Ok(())
     }
@@ -93,7 +109,7 @@ impl Stage {
     ///
     /// # Errors
     /// In the server's own words.
-    pub(super) fn homes(&self, operator: &Operator) -> Result<Homes> {
+    pub(crate) fn homes(&self, operator: &Operator) -> Result<Homes> {
         let machine = |name: String| {
             let mut all = self.gateways.iter();
             all.find(|gateway| gateway.name() == name).map(Gateway::machine)
@@ -110,7 +126,7 @@ impl Stage {
     ///
     /// # Errors
     /// If they are not in time; the error has `what`, and the homes.
-    pub(super) fn until(
+    pub(crate) fn until(
         &self,
         operator: &Operator,
         what: &str,
@@ -122,15 +138,15 @@ impl Stage {
             if is_so(&homes) {
                 return Ok(homes);
             }
-            if begun.elapsed() > Duration::from_secs(MOVE_S) {
-                bail!("waited {MOVE_S} s for {what}: the addresses are at {homes:?}");
+            if begun.elapsed() > MOVE {
+                bail!("waited {} s for {what}: the addresses are at {homes:?}", MOVE.as_secs());
             }
             std::thread::sleep(LOOK);
         }
     }
 
     /// The place of a gateway in the lists.
-    pub(super) fn place(&self, machine: Machine) -> Result<usize> {
+    pub(crate) fn place(&self, machine: Machine) -> Result<usize> {
         let place = self.gateways.iter().position(|gateway| gateway.machine() == machine);
         place.with_context(|| format!("{} is no gateway", machine.name()))
     }

@@ -21,10 +21,10 @@ use std::time::Duration;
 /// The longest poll: about twice the time from a reply to the next request of a client on the same
 /// machine, where waking a thread on another processor of a virtual machine takes tens of
 /// microseconds.
-pub(super) const POLL_MAX: Duration = Duration::from_micros(100);
+pub const POLL_MAX: Duration = Duration::from_micros(100);
 /// A poll ends when the thread was off the processor this long between two looks: other threads
 /// want the processor.
-pub(super) const POLL_GAP_MAX: Duration = Duration::from_micros(20);
+pub const POLL_GAP_MAX: Duration = Duration::from_micros(20);
 /// A pause in which the worker slept at once is short up to this: it includes the time to wake.
 const SLEEP_MAX: Duration = Duration::from_micros(200);
 /// Short pauses that pay for a poll: at first, and after many polls without result.
@@ -37,7 +37,7 @@ const REGAIN: u32 = 16;
 
 /// One worker's record of the pauses between requests.
 #[derive(Debug)]
-pub(super) struct Spin {
+pub struct Spin {
     credit: u32,
     price: u32,
     /// Polls in a row that had a result.
@@ -46,18 +46,20 @@ pub(super) struct Spin {
 
 impl Spin {
     /// The record before the first pause.
-    pub(super) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self { credit: 0, price: PRICE_MIN, results: 0 }
     }
 
     /// Is the next request likely to come within [`POLL_MAX`]?
-    pub(super) const fn polls(&self) -> bool {
+    #[inline]
+    pub const fn polls(&self) -> bool {
         self.credit >= self.price
     }
 
     /// A pause between requests has ended. The worker polled at its begin if
     /// [`polls`](Self::polls) said so.
-    pub(super) fn pause_ended(&mut self, length: Duration) {
+    #[inline]
+    pub fn pause_ended(&mut self, length: Duration) {
         let polled = self.polls();
         if length <= if polled { POLL_MAX } else { SLEEP_MAX } {
             self.credit = (self.credit + 1).min(CREDIT_MAX);
@@ -76,7 +78,8 @@ impl Spin {
     }
 
     /// Notes that requests came in another way than one by one from one connection.
-    pub(super) fn interrupt(&mut self) {
+    #[inline]
+    pub fn interrupt(&mut self) {
         self.credit = 0;
     }
 }

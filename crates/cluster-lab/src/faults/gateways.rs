@@ -1,0 +1,82 @@
+//! Gateways that end, stop, or are drained.
+
+use super::fault::Fault;
+use super::plan::BACK;
+use super::scene::Scene;
+use crate::bed::cable;
+use anyhow::Result;
+use rustix::process::Signal;
+use std::time::Duration;
+
+/// Time for which a gateway is stopped.
+const STOPPED: Duration = Duration::from_secs(10);
+
+pub(super) const FAULTS: [Fault; 4] = [
+    Fault::moving(
+        "gateway-killed",
+        "The server of a gateway is killed (SIGKILL); its helper stays. The others take over.",
+        killed,
+    )
+    .within(2.0)
+    .like_a_death(),
+    Fault::moving(
+        "machine-gone",
+        "The cable of a machine is taken out, and its server and helper are killed. The others take over.",
+        machine_gone,
+    )
+    .within(5.0)
+    .like_a_death(),
+    Fault::moving(
+        "gateway-drained",
+        "A gateway is drained. The others get its addresses.",
+        drained,
+    )
+    .within(1.0)
+    .like_a_death(),
+    Fault::moving(
+        "gateway-stopped",
+        "The server of a gateway is stopped for 10 s (SIGSTOP) and continued. The others take over; it ends and starts anew.",
+        stopped,
+    ),
+];
+
+fn killed(scene: &mut Scene<'_>) -> Result<()> {
+    let victim = scene.choose()?;
+    scene.gateway(victim)?.kill()?;
+    scene.until_moved(victim)?;
+    scene.start(victim)
+}
+
+fn machine_gone(scene: &mut Scene<'_>) -> Result<()> {
+    let victim = scene.choose()?;
+    cable(victim, false)?;
+    scene.gateway(victim)?.kill_all()?;
+    scene.until_moved(victim)?;
+    cable(victim, true)?;
+    scene.start(victim)
+}
+
+fn drained(scene: &mut Scene<'_>) -> Result<()> {
+    let victim = scene.choose()?;
+    let name = victim.name();
+    scene.observer()?.drain(&name)?;
+    scene.until_moved(victim)?;
+    scene.observer()?.undrain(&name)?;
+    scene.ask_again(victim);
+    Ok(())
+}
+
+fn stopped(scene: &mut Scene<'_>) -> Result<()> {
+    let victim = scene.choose()?;
+    scene.gateway(victim)?.signal(Signal::STOP)?;
+    let begun = std::time::Instant::now();
+    scene.until_moved(victim)?;
+    scene.hold(STOPPED.saturating_sub(begun.elapsed()))?;
+    scene.allow_end(victim);
+    scene.gateway(victim)?.signal(Signal::CONT)?;
+    scene.until("the gateway that was stopped ends by itself", BACK, |scene| {
+        scene.has_ended(victim)
+    })?;
+    scene.ask_again(victim);
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! `weir-cluster-lab faults`: each part of a cluster fails in turn, under load. After each fault
+//! the cluster has to be whole again, and everything acknowledged has to be there.
+//!
+//! Real times of pauses are told; they are compared with bars only when that is asked for, since a
+//! test on a machine that is busy with others has to pass. Not here: contracts during faults, which
+//! the demonstration judges.
+
+mod ceph;
+mod cuts;
+mod etcd;
+mod fault;
+mod gateways;
+mod outcome;
+mod plan;
+mod present;
+mod round;
+mod scene;
+mod strangers;
+
+use crate::stage::Stage;
+use anyhow::{Result, ensure};
+use clap::Args;
+use fault::{Fault, Often};
+use outcome::Findings;
+use round::Rounds;
+use std::path::{Path, PathBuf};
+use weir_lab::campaign::{self, Report};
+use weir_lab::judge::Check;
+use weir_lab::stop::Stop;
+
+/// Let each part of a cluster on this machine fail in turn under load, and check that nothing that
+/// was acknowledged is lost (about five minutes for each fault once, as root).
+///
+/// Prints a line for each round in the form of the Test Anything Protocol.
+#[derive(Debug, Args)]
+pub(crate) struct Faults {
+    /// Only this fault; may be repeated. `--list` names them.
+    #[arg(long, value_name = "NAME")]
+    fault: Vec<String>,
+    /// List the faults.
+    #[arg(long)]
+    list: bool,
+    /// Number of rounds of each fault.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+    /// Number of rounds of the ends of gateways: killed, machine gone, drained [default: as many as
+    /// of the others].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    deaths: Option<u32>,
+    /// Compare the pauses with the bars.
+    #[arg(long)]
+    bars: bool,
+    /// Directory for cluster-crash.json and cluster-crash.md.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Commit of the program, for the report.
+    #[arg(long, value_name = "COMMIT")]
+    commit: Option<String>,
+    /// Directory for the logs of the gateways.
+    #[arg(long, default_value = "target/cluster-faults", value_name = "DIR")]
+    logs: PathBuf,
+    /// Server program [default: the one in the directory of this program].
+    #[arg(long)]
+    weir: Option<PathBuf>,
+}
+
+impl Faults {
+    /// Prints the names of all faults, if that is what was asked for.
+    pub(crate) fn listed(&self) -> bool {
+        if self.list {
+            for fault in fault::all() {
+                weir_report::outln!("{:20} {}", fault.name, fault.what);
+            }
+        }
+        self.list
+    }
+
+    /// Runs the campaign; `work` is an empty directory for everything that goes away.
+    ///
+    /// # Errors
+    /// If it could not be completed.
+    pub(crate) fn run(&self, work: &Path, stop: &Stop) -> Result<Report> {
+        let chosen = self.chosen()?;
+        let weir = campaign::weir_program(self.weir.as_deref())?;
+        let logs = campaign::work_directory(&self.logs)?;
+        let mut stage = Stage::set((&weir, work, &logs), plan::PLAN, stop)?;
+        let mut findings = Findings::new(self.bars, self.commit.clone());
+        let mut rounds = Rounds::new(&mut stage, stop)?;
+        for turn in 0..self.turns() {
+            for (place, fault) in &chosen {
+                if turn >= self.rounds_of(fault) {
+                    continue;
+                }
+                let round = rounds.carry_out(fault, *place)?;
+                stop.check()?;
+                let check = findings.judge(fault, round);
+                print(&check, findings.last_misses());
+            }
+        }
+        let (looked_at, misses) = rounds.look_at_all();
+        stop.check()?;
+        let check = findings.end(looked_at, misses);
+        print(&check, &findings.end_misses);
+        findings.finish(chosen.iter().map(|(_, fault)| *fault));
+        let page = present::page(&findings);
+        let contents = (&findings, &page, findings.origin.foot());
+        let files = ["cluster-crash.json", "cluster-crash.md"];
+        Report::new(findings.checks.clone()).files(self.out.as_deref(), &files, contents)
+    }
+
+    /// The faults to carry out, with their places in the list of all.
+    fn chosen(&self) -> Result<Vec<(usize, &'static Fault)>> {
+        let all = fault::all();
+        for name in &self.fault {
+            let is_one = all.iter().any(|fault| fault.name == name);
+            ensure!(is_one, "there is no fault {name}; --list names them");
+        }
+        let is_chosen =
+            |fault: &Fault| self.fault.is_empty() || self.fault.iter().any(|one| one == fault.name);
+        Ok(all.into_iter().enumerate().filter(|(_, fault)| is_chosen(fault)).collect())
+    }
+
+    fn rounds_of(&self, fault: &Fault) -> u32 {
+        match fault.often {
+            Often::Deaths => self.deaths.unwrap_or(self.rounds),
+            Often::Rounds => self.rounds,
+        }
+    }
+
+    fn turns(&self) -> u32 {
+        self.rounds.max(self.deaths.unwrap_or(0))
+    }
+}
+
+/// Prints a check, and what was missed.
+fn print(check: &Check, misses: &[String]) {
+    let word = if check.passed { "ok" } else { "not ok" };
+    weir_report::outln!("{word} - {} # {}", check.rule, check.worst);
+    for miss in misses {
+        weir_report::outln!("#   {miss}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        faults: Faults,
+    }
+
+    fn line(words: &[&str]) -> Faults {
+        Line::parse_from(std::iter::once("test").chain(words.iter().copied())).faults
+    }
+
+    #[test]
+    fn faults_are_chosen_by_name_and_unknown_ones_are_told() {
+        assert_eq!(line(&[]).chosen().unwrap().len(), fault::all().len());
+        let some = line(&["--fault", "osd-killed", "--fault", "gateway-killed"]).chosen().unwrap();
+        let names: Vec<&str> = some.iter().map(|(_, fault)| fault.name).collect();
+        assert_eq!(names, ["gateway-killed", "osd-killed"]);
+        assert!(line(&["--fault", "flood"]).chosen().is_err());
+    }
+
+    #[test]
+    fn ends_of_gateways_have_a_number_of_rounds_of_their_own() {
+        let number = |words: &[&str], name: &str| {
+            let faults = line(words);
+            let all = fault::all();
+            faults.rounds_of(all.iter().find(|fault| fault.name == name).unwrap())
+        };
+        let words = ["--rounds", "20", "--deaths", "100"];
+        assert_eq!((number(&words, "machine-gone"), number(&words, "osd-killed")), (100, 20));
+        assert_eq!(number(&["--rounds", "2"], "gateway-killed"), 2);
+        assert_eq!(line(&words).turns(), 100);
+    }
+}

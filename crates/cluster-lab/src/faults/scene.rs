@@ -1,0 +1,331 @@
+//! The cluster under load while one fault happens, as the fault sees it. Everything that is not as
+//! it has to be is noted as a miss. Not here: single faults, and the judgement of a round.
+
+use super::plan::{BACK, DEPTH, LOOK};
+use crate::bed::{Engines, Gateway, Machine, Operator};
+use crate::load::{Naming, Owners, Running, rules};
+use crate::stage::{Homes, Stage};
+use anyhow::{Context, Result, ensure};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use weir_api::GatewayState;
+use weir_lab::stop::Stop;
+
+/// The cluster and its clients.
+pub(super) struct Scene<'a> {
+    /// The cluster.
+    pub(super) stage: &'a mut Stage,
+    /// The clients that write.
+    pub(super) clients: Vec<Running>,
+    /// The clients that make names.
+    pub(super) naming: Vec<Naming>,
+    /// The gateways of each address, since the round began.
+    pub(super) owners: BTreeMap<Ipv4Addr, Owners>,
+    /// Whatever is not as it has to be.
+    pub(super) misses: Vec<String>,
+    /// The gateway that was chosen.
+    pub(super) victim: Option<Machine>,
+    stop: &'a Stop,
+    /// Gateways that are not asked for anything.
+    unasked: BTreeSet<Machine>,
+    /// Gateways that may end by themselves.
+    may_end: BTreeSet<Machine>,
+    /// Gateways that did.
+    ended: BTreeSet<Machine>,
+}
+
+impl<'a> Scene<'a> {
+    /// A scene without clients.
+    pub(super) fn new(stage: &'a mut Stage, stop: &'a Stop) -> Self {
+        Self {
+            stage,
+            stop,
+            clients: Vec::new(),
+            naming: Vec::new(),
+            owners: BTreeMap::new(),
+            misses: Vec::new(),
+            victim: None,
+            unasked: BTreeSet::new(),
+            may_end: BTreeSet::new(),
+            ended: BTreeSet::new(),
+        }
+    }
+
+    /// etcd and Ceph.
+    pub(super) fn engines(&self) -> &Engines {
+        &self.stage.engines
+    }
+
+    /// Chooses the gateway with the most addresses. It is not asked for anything from now on.
+    pub(super) fn choose(&mut self) -> Result<Machine> {
+        let all = self.stage.gateways.iter().map(Gateway::machine);
+        let most = all.max_by_key(|machine| self.addresses(*machine).len());
+        let machine = most.context("there are no gateways")?;
+        ensure!(!self.addresses(machine).is_empty(), "no gateway has an address");
+        self.unasked.insert(machine);
+        self.victim = Some(machine);
+        Ok(machine)
+    }
+
+    /// Lets the gateway be asked again.
+    pub(super) fn ask_again(&mut self, machine: Machine) {
+        self.unasked.remove(&machine);
+    }
+
+    /// A gateway.
+    pub(super) fn gateway(&mut self, machine: Machine) -> Result<&mut Gateway> {
+        let place = self.stage.place(machine)?;
+        self.stage.gateways.get_mut(place).context("there is no such gateway")
+    }
+
+    /// The operator of a gateway that can be asked.
+    pub(super) fn observer(&self) -> Result<&Operator> {
+        let can_be_asked = |gateway: &&Gateway| !self.unasked.contains(&gateway.machine());
+        let first = self.stage.gateways.iter().find(can_be_asked);
+        let place = self.stage.place(first.context("no gateway can be asked")?.machine())?;
+        self.stage.operators.get(place).context("a gateway has no operator")
+    }
+
+    /// Starts a gateway that was killed.
+    pub(super) fn start(&mut self, machine: Machine) -> Result<()> {
+        let gateway = self.gateway(machine)?;
+        let operator = gateway.start()?;
+        let place = self.stage.place(machine)?;
+        if let Some(own) = self.stage.operators.get_mut(place) {
+            *own = operator;
+        }
+        self.ask_again(machine);
+        Ok(())
+    }
+
+    /// Allows a gateway to end by itself. It is started again.
+    pub(super) fn allow_end(&mut self, machine: Machine) {
+        self.may_end.insert(machine);
+    }
+
+    /// Did the gateway end by itself?
+    pub(super) fn has_ended(&mut self, machine: Machine) -> bool {
+        self.ended.contains(&machine)
+    }
+
+    /// The addresses of a gateway, as far as is known.
+    pub(super) fn addresses(&self, machine: Machine) -> Vec<Ipv4Addr> {
+        let own = self.owners.iter().filter(|(_, owners)| owners.last() == Some(machine));
+        own.map(|(address, _)| *address).collect()
+    }
+
+    /// Notes that something is not as it has to be.
+    pub(super) fn miss(&mut self, words: impl Into<String>) {
+        self.misses.push(words.into());
+    }
+
+    /// Asks for a change of the catalogue. The error is the refusal, with its code.
+    pub(super) fn change(&self) -> Result<(), String> {
+        let volume = self.volume();
+        let done = self.observer().map_err(|error| error.to_string())?.change(&volume);
+        match done {
+            Err(weir_api::ClientError::Refused { error, .. }) => {
+                Err(format!("{}: {error}", error.code))
+            }
+            other => other.map_err(|error| error.to_string()),
+        }
+    }
+
+    fn volume(&self) -> String {
+        self.stage.targets.first().map(|target| target.name.clone()).unwrap_or_default()
+    }
+
+    /// Asks for a change, which has to be refused with this code.
+    pub(super) fn refused_as(&mut self, code: &str) {
+        let volume = self.volume();
+        let asked = self.observer().map(|operator| operator.change(&volume));
+        match asked {
+            Ok(asked) => {
+                let check = rules::refused("a change is refused by name", code, &asked);
+                if !check.passed {
+                    self.miss(format!("{}: {}", check.rule, check.worst));
+                }
+            }
+            Err(error) => self.miss(error.to_string()),
+        }
+    }
+
+    /// Has a stranger want to join with this key file and name. It has to be refused, with this in
+    /// its words.
+    pub(super) fn stranger(&mut self, key: &Path, name: &str, words: &str) -> Result<()> {
+        let first = self.stage.gateways.first().context("there are no gateways")?;
+        match first.stranger(&self.stage.engines, key, name)? {
+            None => self.miss("the stranger joined"),
+            Some(refusal) if !refusal.contains(words) => {
+                self.miss(format!("the refusal does not say {words:?}: {refusal}"));
+            }
+            Some(_) => {}
+        }
+        let count = self.observer()?.gateways()?.len();
+        if count != self.stage.gateways.len() {
+            self.miss(format!("there are {count} gateways"));
+        }
+        Ok(())
+    }
+
+    /// The lengths of the logs of all gateways.
+    pub(super) fn logs(&self) -> Vec<u64> {
+        self.stage.gateways.iter().map(Gateway::log_bytes).collect()
+    }
+
+    /// Do the logs of all gateways have these words since then?
+    pub(super) fn all_say(&self, since: &[u64], words: &str) -> bool {
+        let mut each = self.stage.gateways.iter().zip(since);
+        each.all(|(gateway, since)| gateway.log_from(*since).contains(words))
+    }
+
+    /// Has every client been refused?
+    pub(super) fn all_refused(&mut self) -> bool {
+        self.clients.iter().all(|client| client.refused() > 0)
+    }
+
+    /// One look: gateways that have ended by themselves are started again, as a service manager
+    /// does, and the homes of addresses are noted.
+    fn look(&mut self) -> Result<Homes> {
+        self.stop.check()?;
+        self.attend()?;
+        if let Some(place) = self.clients.iter().position(Running::is_finished) {
+            self.clients.remove(place).wait().context("a client ended before its time")?;
+        }
+        // A gateway may be too busy to answer.
+        let homes = self.stage.homes(self.observer()?).unwrap_or_default();
+        for (address, home) in &homes {
+            self.owners.entry(*address).or_default().note(*home);
+        }
+        Ok(homes)
+    }
+
+    fn attend(&mut self) -> Result<()> {
+        for gateway in &mut self.stage.gateways {
+            let Err(error) = gateway.still_runs() else { continue };
+            if !self.may_end.contains(&gateway.machine()) {
+                self.misses.push(error.to_string());
+            }
+            self.ended.insert(gateway.machine());
+            gateway.launch()?;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass.
+    pub(super) fn hold(&mut self, time: Duration) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            self.look()?;
+            let left = time.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+
+    /// Lets time pass, in whose second half every client has to get an answer.
+    pub(super) fn serves_for(&mut self, time: Duration) -> Result<()> {
+        self.hold(time / 2)?;
+        let before = self.answered();
+        self.hold(time / 2)?;
+        if !self.answered_since(&before) {
+            self.miss("a volume was not served meanwhile");
+        }
+        Ok(())
+    }
+
+    fn answered(&self) -> Vec<u64> {
+        self.clients.iter().map(Running::answered).collect()
+    }
+
+    fn answered_since(&self, before: &[u64]) -> bool {
+        let mut each = self.clients.iter().zip(before);
+        each.all(|(client, before)| client.answered() > *before)
+    }
+
+    /// Waits until something is so. If it is not within the time, that is a miss, with `what`.
+    pub(super) fn until(
+        &mut self,
+        what: &str,
+        longest: Duration,
+        mut is_so: impl FnMut(&mut Self) -> bool,
+    ) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            self.look()?;
+            if is_so(self) {
+                return Ok(());
+            }
+            if begun.elapsed() > longest {
+                self.miss(format!("not within {} s: {what}", longest.as_secs()));
+                return Ok(());
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until every client has got an answer to something that it asked from now on.
+    pub(super) fn until_answered(&mut self) -> Result<()> {
+        // Answers to requests under way may be in the socket.
+        let before: Vec<u64> =
+            self.answered().iter().map(|count| count + u64::from(DEPTH)).collect();
+        self.until("every volume answers", BACK, |scene| scene.answered_since(&before))
+    }
+
+    /// Waits until the addresses of a gateway are at others, and every client gets answers.
+    pub(super) fn until_moved(&mut self, from: Machine) -> Result<()> {
+        let addresses = self.addresses(from);
+        let what = format!("the addresses of {} are at others", from.name());
+        self.until(&what, BACK, |scene| {
+            let last = |address| scene.owners.get(address).and_then(Owners::last);
+            addresses.iter().all(|address| last(address).is_some_and(|home| home != from))
+        })?;
+        self.until_answered()
+    }
+
+    /// The first reason for which the cluster is not whole: all gateways live in the eyes of each,
+    /// and all addresses have a home.
+    fn missing(&self) -> Result<Option<String>> {
+        for (gateway, operator) in self.stage.gateways.iter().zip(&self.stage.operators) {
+            let name = gateway.name();
+            let Ok(all) = operator.gateways() else {
+                return Ok(Some(format!("{name} does not answer its operator")));
+            };
+            if let Some(one) = all.iter().find(|one| one.state != GatewayState::Live) {
+                return Ok(Some(format!("to {name}, {} is {}", one.name, one.state)));
+            }
+            let homes = self.stage.homes(operator)?;
+            if let Some((address, _)) = homes.iter().find(|(_, home)| home.is_none()) {
+                return Ok(Some(format!("to {name}, {address} has no gateway")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until the cluster is whole and every client gets answers.
+    ///
+    /// # Errors
+    /// If the campaign has to end. A cluster that is not whole in time is the inner error.
+    pub(super) fn until_whole(&mut self, longest: Duration) -> Result<Result<(), String>> {
+        self.unasked.clear();
+        let begun = Instant::now();
+        let answered = self.answered();
+        loop {
+            self.look()?;
+            let missing = match self.missing() {
+                Ok(None) if self.answered_since(&answered) => return Ok(Ok(())),
+                Ok(None) => "a volume does not answer".to_owned(),
+                Ok(Some(missing)) => missing,
+                Err(error) => format!("{error:#}"),
+            };
+            if begun.elapsed() > longest {
+                return Ok(Err(missing));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The rules that every load has, whatever happens to the cluster: answers, data, and who sent the
+//! replies. Not here: the rules of one campaign.
+
+use super::course::Refusals;
+use super::ledger::Found;
+use super::wire::Senders;
+use crate::bed::Machine;
+use std::net::Ipv4Addr;
+use weir_api::ClientError;
+use weir_lab::judge::Check;
+
+/// The code with which a gateway refuses a change while etcd is away.
+pub(crate) const UNREACHABLE: &str = "cluster_unreachable";
+
+/// The gateways that served an address, in order, each time that they changed: `None` for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Owners(Vec<Option<Machine>>);
+
+impl Owners {
+    /// Notes the gateway that serves the address now.
+    pub(crate) fn note(&mut self, owner: Option<Machine>) {
+        if self.0.last() != Some(&owner) {
+            self.0.push(owner);
+        }
+    }
+
+    /// The gateway that serves it now.
+    pub(crate) fn last(&self) -> Option<Machine> {
+        self.0.last().copied().flatten()
+    }
+
+    /// The gateways that served it, without the times of none.
+    pub(crate) fn served(&self) -> Vec<Machine> {
+        let mut served: Vec<Machine> = self.0.iter().copied().flatten().collect();
+        served.dedup();
+        served
+    }
+}
+
+/// The rule that no request was refused for other reasons than `expected`, and all were answered.
+pub(crate) fn answers(refusals: &Refusals, expected: &[&str], unanswered: u64) -> Check {
+    let (refused, first) = refusals.but(expected);
+    let mut words = format!("{refused} refused, {unanswered} without an answer");
+    if let Some(first) = first {
+        words += &format!("; the first {first}");
+    }
+    Check::new("every request answered, none refused", words, refused == 0 && unanswered == 0)
+}
+
+/// The rule about acknowledged data.
+pub(crate) fn data(found: &Found) -> Check {
+    let words = match (&found.first, &found.unread) {
+        (None, None) => format!("{} blocks right", found.checked),
+        (Some(first), _) => format!("{} of {} lost; {first}", found.lost, found.checked),
+        (None, Some(why)) => format!("{} blocks right, others not read; {why}", found.checked),
+    };
+    let passed = found.lost == 0 && found.checked > 0 && found.unread.is_none();
+    Check::new("no acknowledged data lost", words, passed)
+}
+
+/// The rule that a gateway's replies end when the address moves: those seen on the bridge came from
+/// the gateways that served the address, in this order.
+pub(crate) fn replies(senders: &Senders, address: Ipv4Addr, owners: &Owners) -> Check {
+    let words = |machines: &[Machine]| {
+        let names: Vec<String> = machines.iter().map(|one| one.name()).collect();
+        if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
+    };
+    let seen = senders.get(&address).map(Vec::as_slice).unwrap_or_default();
+    let served = owners.served();
+    let passed = !seen.is_empty() && seen == served;
+    let found = match passed {
+        true => format!("from {}", words(seen)),
+        false => format!("from {}, while served by {}", words(seen), words(&served)),
+    };
+    Check::new("no reply from a gateway after its address moved", found, passed)
+}
+
+/// The rule that a change was refused with this code.
+pub(crate) fn refused(rule: &str, code: &str, asked: &Result<(), ClientError>) -> Check {
+    match asked {
+        Ok(()) => Check::new(rule, "it was accepted", false),
+        Err(ClientError::Refused { error, .. }) => {
+            let passed = error.code == code;
+            let words =
+                if passed { error.code.clone() } else { format!("{}: {error}", error.code) };
+            Check::new(rule, words, passed)
+        }
+        Err(error) => Check::new(rule, error.to_string(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_api::ApiError;
+
+    #[test]
+    fn only_the_refusal_that_names_the_cause_is_one() {
+        let refused = |code: &str| {
+            let error = ApiError::new(code, "words");
+            refused("r", UNREACHABLE, &Err(ClientError::Refused { status: 503, error }))
+        };
+        assert!(refused(UNREACHABLE).passed);
+        assert!(!refused("internal").passed && refused("internal").worst.contains("words"));
+        assert!(!super::refused("r", UNREACHABLE, &Ok(())).passed);
+        let late = Err(ClientError::Timeout("a".to_owned()));
+        assert!(!super::refused("r", UNREACHABLE, &late).passed);
+    }
+
+    #[test]
+    fn refusals_and_lost_blocks_are_told_with_the_first() {
+        let mut refusals = Refusals::default();
+        assert!(answers(&refusals, &[], 0).passed && !answers(&refusals, &[], 1).passed);
+        refusals.note("STALE".to_owned(), 1.0);
+        let check = answers(&refusals, &[], 0);
+        assert!(!check.passed && check.worst.contains("STALE"));
+        assert!(answers(&refusals, &["STALE"], 0).passed);
+        let found = |checked, lost| {
+            let first = (lost > 0).then(|| "zeros".to_owned());
+            data(&Found { checked, lost, first, ..Found::default() }).passed
+        };
+        assert!(found(10, 0) && !found(10, 1) && !found(0, 0));
+        let unread = Some("no route".to_owned());
+        let check = data(&Found { checked: 9, unread, ..Found::default() });
+        assert!(!check.passed && check.worst.contains("no route"));
+    }
+
+    #[test]
+    fn replies_come_from_the_owners_in_their_order() {
+        let [one, two] = [1, 2].map(Machine::Gateway);
+        let address = Ipv4Addr::new(10, 77, 4, 1);
+        let mut owners = Owners::default();
+        for owner in [Some(one), Some(one), None, Some(two)] {
+            owners.note(owner);
+        }
+        assert_eq!((owners.last(), owners.served()), (Some(two), vec![one, two]));
+        let check =
+            |seen: &[Machine]| replies(&[(address, seen.to_vec())].into(), address, &owners);
+        assert!(check(&[one, two]).passed);
+        let late = check(&[one, two, one, two]);
+        assert!(!late.passed && late.worst.contains("while served by"), "{late:?}");
+        assert!(!check(&[two]).passed && !check(&[]).passed);
+        let mut again = Owners::default();
+        again.note(Some(one));
+        again.note(None);
+        again.note(Some(one));
+        assert_eq!(again.served(), [one]);
+    }
+}
