@@ -44,12 +44,14 @@ pub struct Spin {
     results: u32,
 }
 
-impl Spin {
+impl Default for Spin {
     /// The record before the first pause.
-    pub const fn new() -> Self {
+    fn default() -> Self {
         Self { credit: 0, price: PRICE_MIN, results: 0 }
     }
+}
 
+impl Spin {
     /// Is the next request likely to come within [`POLL_MAX`]?
     #[inline]
     pub const fn polls(&self) -> bool {
@@ -93,14 +95,14 @@ mod tests {
     const LONG: Duration = SLEEP_MAX.saturating_add(Duration::from_nanos(1));
 
     fn after(pauses: u32) -> Spin {
-        let mut spin = Spin::new();
+        let mut spin = Spin::default();
         (0..pauses).for_each(|_| spin.pause_ended(SHORT));
         spin
     }
 
     #[test]
     fn polls_after_some_short_pauses_and_sleeps_after_a_long_one() {
-        assert!(!Spin::new().polls());
+        assert!(!Spin::default().polls());
         assert!(!after(PRICE_MIN - 1).polls());
         let mut spin = after(PRICE_MIN);
         assert!(spin.polls());
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn where_pauses_end_after_few_the_worker_stops_polling() {
-        let mut spin = Spin::new();
+        let mut spin = Spin::default();
         let mut polls = 0;
         for _ in 0..1000 {
             (0..PRICE_MIN).for_each(|_| spin.pause_ended(SHORT));
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_poll_is_shorter_than_a_sleep_that_counts_as_short() {
-        let mut spin = Spin::new();
+        let mut spin = Spin::default();
         let between = POLL_MAX + Duration::from_nanos(1);
         (0..PRICE_MIN).for_each(|_| spin.pause_ended(between));
         assert!(spin.polls());
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_price_doubles_up_to_its_bound_and_results_halve_it() {
-        let mut spin = Spin::new();
+        let mut spin = Spin::default();
         for price in [16, 32, 64, 128, 256, 512, 1024, 1024] {
             assert_eq!(spin.price, price);
             while !spin.polls() {
@@ -182,7 +184,7 @@ mod tests {
         /// pauses.
         #[test]
         fn polls_without_result_are_few(runs in proptest::collection::vec(0u32..300, 0..200)) {
-            let (mut spin, mut without, mut requests) = (Spin::new(), 0, 0);
+            let (mut spin, mut without, mut requests) = (Spin::default(), 0, 0);
             for run in runs {
                 (0..run).for_each(|_| spin.pause_ended(SHORT));
                 without += u32::from(spin.polls());

@@ -54,8 +54,11 @@ pub fn export_cluster(
     Ok(snapshot)
 }
 
+/// Secrets that are not sealed.
+type Secrets = Vec<(Secret, Vec<u8>)>;
+
 /// The catalogue of a cluster with its secrets, at one generation.
-fn unsealed(place: &ClusterPlace) -> Result<(Connection, Vec<(Secret, Vec<u8>)>)> {
+fn unsealed(place: &ClusterPlace) -> Result<(Connection, Secrets)> {
     let mut db = memory()?;
     let sealed = cluster::copy(place, &mut db)?;
     let prefix = place.prefix()?;

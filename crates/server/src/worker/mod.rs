@@ -127,7 +127,7 @@ impl Worker {
             drain_until: None,
             sweep_at: Mono::ZERO,
             lingering: false,
-            spin: Spin::new(),
+            spin: Spin::default(),
             one_by_one: false,
             sender: INBOX,
         })
