@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread::ScopedJoinHandle;
 
 /// Each has a program `fuzz/targets/NAME.rs` and a committed corpus `fuzz/corpus/NAME/`.
-pub(crate) const TARGETS: [&str; 15] = [
+pub(crate) const TARGETS: [&str; 16] = [
     "address",
     "record",
     "rpc",
@@ -24,6 +24,7 @@ pub(crate) const TARGETS: [&str; 15] = [
     "wire",
     "handle",
     "link",
+    "helper",
     "smb_frame",
     "smb_message",
     "smb_sequence",
