@@ -30,7 +30,7 @@ pub(super) const FAULTS: [Fault; 6] = [
     .within(2.0),
     Fault::quiet(
         "mds-killed",
-        "The metadata server that serves is killed, and started again later. The other one follows it.",
+        "The metadata server that serves is killed, and started again after 10 s. The other one follows it.",
         mds_killed,
     )
     .within(4.0),
@@ -81,11 +81,7 @@ fn disk_lost(scene: &mut Scene<'_>) -> Result<()> {
 
 fn mds_killed(scene: &mut Scene<'_>) -> Result<()> {
     let active = scene.engines().active_metadata_server()?;
-    scene.engines().ceph("kill", &[&active])?;
-    let names = scene.until_answered();
-    scene.engines().ceph("start", &[&active])?;
-    names?;
-    scene.engines().ceph("whole", &[])
+    without(scene, &[&active], AWAY)
 }
 
 fn full(scene: &mut Scene<'_>) -> Result<()> {

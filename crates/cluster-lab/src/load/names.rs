@@ -1,7 +1,7 @@
 //! A client of one volume that makes names: it creates a file, renames it, and removes an older
-//! one, one call at a time, and knows which names must be there and which must not. When its connection
-//! breaks it makes the call again, and then takes for an answer that the call was carried out
-//! before. Not here: the content of files.
+//! one, one call at a time. It knows which names must be there and which must not. When its
+//! connection breaks it makes the call again, and then takes for an answer that the call was
+//! carried out before. Not here: the content of files.
 
 use super::client::{AGAIN, LAST, RETRY, SILENCE, Target, enter, patiently, refusal};
 use super::course::Refusals;
