@@ -66,6 +66,8 @@ admin_socket =
 
 [mon]
 mds_beacon_grace = {grace}
+# Monitors that looked longer ago than grace less interval give every server its grace anew.
+mds_beacon_interval = {interval}
 mon_data = {directory}/mon.$id
 mon_cluster_log_file = {directory}/log/cluster.log
 mon_data_avail_crit = 1
