@@ -6,7 +6,7 @@
 //! arrives answers at once. Polling costs processor time, so it is paid for with credit: each short
 //! pause between requests earns one, and a long one takes the price of a poll away. A worker polls
 //! while it has that price. A poll without result doubles the price; results in a row halve it.
-//! So polls without result are at most one for each [`PRICE_MIN`] requests, and a server without
+//! So polls without result are at most one for each `PRICE_MIN` requests, and a server without
 //! requests sleeps.
 //!
 //! Single long pauses among short ones, as on a busy machine, don't end the polling. Where most
