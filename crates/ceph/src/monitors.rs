@@ -11,6 +11,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{NonNull, null, null_mut};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// Most commands under way at a time, each of which has a thread.
@@ -135,13 +136,22 @@ impl CephMonitors {
             // All at the same time: the monitors put commands that come together on record with one
             // map, and wait for up to a second (`paxos_propose_interval`) between two maps.
             std::thread::scope(|scope| {
-                let sent: Vec<_> =
-                    some.iter().map(|address| scope.spawn(|| refuse(address))).collect();
-                let joined = sent.into_iter().map(|one| {
-                    let abnormal = |_| Err(std::io::Error::other("a thread ended abnormally"));
-                    one.join().unwrap_or_else(abnormal).map(drop)
-                });
-                joined.collect::<Vec<_>>().into_iter().collect::<std::io::Result<()>>()
+                let command = |address| {
+                    let thread = std::thread::Builder::new().name("blocklist".to_owned());
+                    let own = thread.spawn_scoped(scope, move || refuse(address));
+                    // Without a thread in this one.
+                    own.map_err(|_| refuse(address).map(drop))
+                };
+                let sent: Vec<_> = some.iter().map(command).collect();
+                let answer = |one: Result<ScopedJoinHandle<'_, _>, _>| match one {
+                    Ok(thread) => {
+                        let abnormal = |_| Err(std::io::Error::other("a thread ended abnormally"));
+                        thread.join().unwrap_or_else(abnormal).map(drop)
+                    }
+                    Err(answer) => answer,
+                };
+                let answers: Vec<std::io::Result<()>> = sent.into_iter().map(answer).collect();
+                answers.into_iter().collect::<std::io::Result<()>>()
             })?;
         }
         let functions = Rados::get().map_err(std::io::Error::other)?;
