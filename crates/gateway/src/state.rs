@@ -99,6 +99,23 @@ impl LocalState {
         Ok(Self { directory: directory.to_owned(), _lock: lock, content })
     }
 
+    /// Removes the local state in `directory` if it is that of another gateway than `gateway`, which
+    /// has the directory from now on. Its lives are counted anew: they are other lives.
+    ///
+    /// # Errors
+    /// Another process has the lock, the state is damaged, or the file system fails.
+    pub fn renew(directory: &Path, gateway: GatewayId) -> Result<(), StateError> {
+        match Self::open(directory, gateway) {
+            Err(StateError::OtherGateway { path, found }) => {
+                let _lock = Self::open(directory, found)?;
+                let at = |source| StateError::Io { path: path.clone(), source };
+                fs::remove_file(&path).map_err(at)?;
+                File::open(directory).and_then(|dir| dir.sync_all()).map_err(at)
+            }
+            opened => opened.map(drop),
+        }
+    }
+
     /// The random number of this state.
     #[must_use]
     pub fn machine(&self) -> MachineId {
@@ -185,6 +202,13 @@ mod tests {
         drop(state);
         let other = LocalState::open(directory.path(), GatewayId(4)).unwrap_err();
         assert!(matches!(other, StateError::OtherGateway { found: GATEWAY, .. }), "{other}");
+        LocalState::renew(directory.path(), GATEWAY).unwrap();
+        assert_eq!(LocalState::open(directory.path(), GATEWAY).unwrap().content.life, 1);
+        LocalState::renew(directory.path(), GatewayId(4)).unwrap();
+        let mut renewed = LocalState::open(directory.path(), GatewayId(4)).unwrap();
+        assert_eq!(renewed.begin(0).unwrap().number, 1);
+        let held = LocalState::renew(directory.path(), GatewayId(4));
+        assert!(matches!(held, Err(StateError::Locked(_))), "{held:?}");
     }
 
     #[test]

@@ -17,10 +17,12 @@ use weir_catalog::{
     Catalog, CatalogError, ClusterError, ClusterPlace, Gateway, Minimums, Mode, NewGateway,
     cluster_exists,
 };
+use weir_cluster::GatewayId;
 use weir_control::config::{
     AddressesConfig, CephConfig, EtcdConfig, GatewayConfig, GatewayConfigError, HelperConfig,
 };
 use weir_etcd::{Connection, EtcdStore};
+use weir_gateway::LocalState;
 use weir_links::KeyFile;
 
 /// The file of the key in a data directory.
@@ -158,6 +160,8 @@ impl Candidate {
         let lost = || anyhow!("gateway {name} was removed from the cluster at the same time");
         let number = row.ok_or_else(lost)?.id.0;
         let config = GatewayConfig { number, ..self.config.clone() };
+        // That of a gateway that was removed, or that the catalogue has forgotten.
+        LocalState::renew(&self.directory, GatewayId(number))?;
         config.write(&self.directory)?;
         Ok(config)
     }
