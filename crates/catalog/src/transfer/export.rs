@@ -46,6 +46,8 @@ pub fn export_cluster(
             return Err(ClusterError::SecretExists { path: directory.join(which.file()) }.into());
         }
     }
+    // No server starts with a part of it.
+    directory::write_whole(&directory, directory::RESTORING, b"")?;
     for (which, content) in others {
         directory::write_whole(&directory, which.file(), content)?;
     }
