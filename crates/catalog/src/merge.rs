@@ -3,13 +3,15 @@
 
 use crate::addresses;
 use crate::cluster;
-use crate::error::{CatalogError, Result, Thing};
+use crate::error::{CatalogError, ClusterError, Result, Thing};
 use crate::members::{self, Address};
+use crate::model::Volume;
 use crate::rows;
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use weir_cluster::GroupId;
 use weir_cluster::timing::GROUPS_MAX;
 use weir_core::VolumeId;
@@ -17,7 +19,8 @@ use weir_core::VolumeId;
 /// Gives `image`, a catalogue to import, the gateways and addresses of the cluster, whose present
 /// catalogue is `db`. Addresses of the import that the cluster lacks get new groups, and volumes
 /// without an address get one. A cluster that never had a gateway or an address gets those of the
-/// import with their numbers: it is new, or its catalogue was lost.
+/// import with their numbers: it is new, or its catalogue was lost. Numbers that the cluster has
+/// given are not given again.
 ///
 /// # Errors
 /// `TooMany` addresses, `Damaged`, `Database`.
@@ -41,7 +44,8 @@ pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()
         match *name {
             "gateways" => *counter = present,
             "addresses" => *counter = merged(&mut all, &imported, present, &mut groups)?,
-            _ => {}
+            // The trees of volumes have their numbers, also of those that are forgotten now.
+            _ => *counter = present.max(*counter),
         }
     }
     for Address { group, at } in all {
@@ -61,6 +65,30 @@ pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()
     cluster::set_counters(&tx, &counters)?;
     spread(&tx)?;
     Ok(tx.commit()?)
+}
+
+/// Checks that no volume of the import `image` would be served from the tree of another volume of
+/// the cluster, whose present catalogue is `db`: one with the same number below the same pool, which
+/// is not the volume of an earlier import with the same name.
+///
+/// # Errors
+/// `NumbersTaken`, `Damaged`, `Database`.
+pub(crate) fn check_numbers(image: &Connection, db: &Connection) -> Result<()> {
+    let given = cluster::COUNTED.iter().zip(cluster::counters(db)?);
+    let last = given.filter(|(name, _)| **name == "volumes").map(|(_, last)| last).max();
+    let last = u64::try_from(last.unwrap_or(0)).unwrap_or(0);
+    let (new, present) = (rows::load(image, Path::new("/"))?, rows::load(db, Path::new("/"))?);
+    let is_taken = |volume: &&Arc<Volume>| {
+        let directory = new.pool(volume.pool).map(|pool| &pool.directory);
+        let is_there = present.pools().any(|pool| Some(&pool.directory) == directory);
+        let same = present.volume(volume.id).is_some_and(|other| other.name == volume.name);
+        is_there && u64::from(volume.id.0) <= last && !same
+    };
+    let taken: Vec<_> = new.volumes().filter(is_taken).map(|one| one.name.clone()).collect();
+    match taken.is_empty() {
+        true => Ok(()),
+        false => Err(ClusterError::NumbersTaken { volumes: taken }.into()),
+    }
 }
 
 /// Removes gateways and addresses from `image`.

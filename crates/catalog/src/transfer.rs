@@ -104,6 +104,15 @@ fn memory() -> Result<Connection> {
     Ok(db)
 }
 
+/// The end of a large change that a gateway has begun, which may still be at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftBehind {
+    /// It is undone.
+    Undone,
+    /// It stays, and is an error (`Busy`).
+    Kept,
+}
+
 /// A catalogue in the place of a cluster's, ready to be sent.
 struct Replacement {
     link: Link,
@@ -122,14 +131,21 @@ impl Replacement {
     /// # Errors
     /// `Exists` if the cluster has a pool, a level or a user and may not be replaced; `Missing`,
     /// `WrongKey`, `Row`, `Newer`, `NotYet`, `TooMany`, `Unreachable`, `InDoubt`.
-    fn prepare(place: &ClusterPlace, image: &Connection, replace: Replace) -> Result<Self> {
+    fn prepare(
+        place: &ClusterPlace,
+        image: &Connection,
+        (replace, left_behind): (Replace, LeftBehind),
+        check: impl FnOnce(&Connection, &Connection) -> Result<()>,
+    ) -> Result<Self> {
         let mut db = memory()?;
         let (link, ()) = Link::open(place.clone(), &mut db, |_, _| Ok(()))?;
         loop {
             match link.resolve() {
                 Ok(false) => break,
                 Ok(true) => {}
-                Err(CatalogError::Cluster(ClusterError::Busy { gateway })) => {
+                Err(CatalogError::Cluster(ClusterError::Busy { gateway }))
+                    if left_behind == LeftBehind::Undone =>
+                {
                     link.undo_of(&gateway)?;
                 }
                 Err(error) => return Err(error),
@@ -146,6 +162,7 @@ impl Replacement {
         }
         documents.values_mut().for_each(|(_, document)| *document = None);
         let mut image = image::of(image)?;
+        check(&image, &db)?;
         merge::keep_cluster(&mut image, &db)?;
         documents.extend(cluster::whole(&image)?);
         let operations = link.operations(&documents, state.head.format)?;

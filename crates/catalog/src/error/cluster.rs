@@ -213,6 +213,15 @@ pub enum ClusterError {
         /// The number of the volumes.
         volumes: usize,
     },
+    /// An import with volumes whose numbers the cluster has given to others.
+    #[error(
+        "volumes of the catalogue to import would be served with the files of others that the cluster has made with the same numbers: import into another directory of CephFS (volumes: {})",
+        volumes.join(", ")
+    )]
+    NumbersTaken {
+        /// The volumes of the import.
+        volumes: Vec<String>,
+    },
     /// An import with passwords that its key does not open.
     #[error(
         "the passwords of {users} user(s) cannot be opened without the smb.key of the server that they come from: give a copy of it, or import without passwords and set them again"
@@ -300,6 +309,7 @@ impl ClusterError {
             Self::GatewayAddressTaken { .. } => "gateway_address_taken",
             Self::LocalPools { .. } => "pools_not_on_ceph",
             Self::VolumesWithoutAddress { .. } => "no_address",
+            Self::NumbersTaken { .. } => "volume_numbers_taken",
             Self::PasswordsShut { .. } => "passwords_unreadable",
             Self::OfCluster { .. } => "backup_of_cluster",
             Self::NotOfCluster { .. } => "backup_of_server",
@@ -332,6 +342,7 @@ impl ClusterError {
             | Self::GatewayAddressTaken { .. }
             | Self::LocalPools { .. }
             | Self::VolumesWithoutAddress { .. }
+            | Self::NumbersTaken { .. }
             | Self::PasswordsShut { .. }
             | Self::OfCluster { .. }
             | Self::NotOfCluster { .. }

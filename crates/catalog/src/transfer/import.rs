@@ -5,7 +5,7 @@
 //! by the operator. What belongs to the old machine's disks is left out: what was measured of
 //! them, and the trees of deleted volumes.
 
-use super::Replacement;
+use super::{LeftBehind, Replacement};
 use crate::cephfs::Ceph;
 use crate::cluster::{ClusterPlace, Secret, Vault};
 use crate::directory::{self, Lock};
@@ -14,7 +14,7 @@ use crate::members::InterfaceAddress;
 use crate::restore::{self, Replace};
 use crate::sealer::Sealer;
 use crate::snapshot::Snapshot;
-use crate::{backup, ceph, owner, rows, schema, tokens};
+use crate::{backup, ceph, merge, owner, rows, schema, tokens};
 use rusqlite::{Connection, params};
 use std::path::Path;
 
@@ -145,8 +145,12 @@ impl Import {
     }
 
     /// The replacement of what the cluster has.
-    fn prepare(&self, place: &ClusterPlace, replace: Replace) -> Result<(Replacement, Snapshot)> {
-        let replacement = Replacement::prepare(place, &self.image, replace)?;
+    fn prepare(
+        &self,
+        place: &ClusterPlace,
+        how: (Replace, LeftBehind),
+    ) -> Result<(Replacement, Snapshot)> {
+        let replacement = Replacement::prepare(place, &self.image, how, merge::check_numbers)?;
         let snapshot = replacement.snapshot()?;
         let local = snapshot.pools().filter(|pool| pool.ceph.is_none());
         let pools: Vec<_> = local.map(|pool| pool.name.clone()).collect();
@@ -186,14 +190,14 @@ impl Import {
 ///
 /// # Errors
 /// `Exists` if it has a pool, a level or a user and may not be replaced; `LocalPools`,
-/// `VolumesWithoutAddress`, `PasswordsShut`, `BadSmbKey`; those of a change. Nothing was changed
+/// `NumbersTaken`, `VolumesWithoutAddress`, `PasswordsShut`, `BadSmbKey`; those of a change. Nothing was changed
 /// then, unless it is `InDoubt`.
 pub fn import_into_cluster(
     place: &ClusterPlace,
     import: &Import,
     replace: Replace,
 ) -> Result<Snapshot> {
-    let (replacement, snapshot) = import.prepare(place, replace)?;
+    let (replacement, snapshot) = import.prepare(place, (replace, LeftBehind::Undone))?;
     replacement.send(&import.secrets)?;
     Ok(snapshot)
 }
@@ -201,7 +205,7 @@ pub fn import_into_cluster(
 /// The content that a cluster would have after [`import_into_cluster`], which is not carried out.
 ///
 /// # Errors
-/// The errors of [`import_into_cluster`].
+/// The errors of [`import_into_cluster`], and `Busy` while a gateway makes a large change.
 pub fn preview_import(place: &ClusterPlace, import: &Import, replace: Replace) -> Result<Snapshot> {
-    Ok(import.prepare(place, replace)?.1)
+    Ok(import.prepare(place, (replace, LeftBehind::Kept))?.1)
 }

@@ -5,7 +5,7 @@
 //! are bound to the name of the cluster they come from, and sealed anew for the one that they come
 //! to.
 
-use super::{Replacement, create_cluster, memory};
+use super::{LeftBehind, Replacement, create_cluster, memory};
 use crate::backup::{self, BackupInfo, Held};
 use crate::catalog::Catalog;
 use crate::cluster::{self, ClusterKey, ClusterPlace, Secret, Vault};
@@ -122,7 +122,13 @@ pub fn restore_cluster(
     if !super::cluster_exists(&*place.store, &place.cluster)? {
         create_cluster(place)?;
     }
-    let replacement = Replacement::prepare(place, &backup.image, replace)?;
+    let replacement = Replacement::prepare(
+        place,
+        &backup.image,
+        (replace, LeftBehind::Undone),
+        // Of its own history: trees of other catalogues have other marks.
+        |_, _| Ok(()),
+    )?;
     let snapshot = replacement.snapshot()?;
     let has_tokens = Vault::of(place)?.read(Secret::Tokens)?.is_some();
     let kept = |which: Secret| which == Secret::Tokens && has_tokens;

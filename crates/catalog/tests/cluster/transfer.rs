@@ -155,6 +155,36 @@ fn a_stand_alone_catalogue_comes_into_a_cluster_and_back() {
 }
 
 #[test]
+fn an_import_is_not_served_from_the_trees_of_other_volumes() {
+    let cluster = Cluster::new();
+    let old = cluster.base.path().join("old");
+    alone(&old);
+    let place = cluster.place("a");
+    import_into_cluster(&place, &import_of(&old), Replace::Never).unwrap();
+    let id_of_new = |name: &str| {
+        let a = cluster.gateway("a");
+        let made = a.create_volume(&volume(name, "p"), Mode::Commit).unwrap();
+        made.snapshot.volume_named(name).unwrap().id.0
+    };
+    assert_eq!(id_of_new("w"), 3);
+    // The volumes of the first import are the same, and the number of the other is not given again.
+    import_into_cluster(&place, &import_of(&old), Replace::Kept).unwrap();
+    assert_eq!(id_of_new("x"), 4);
+    let alone = Catalog::open(&old).unwrap();
+    let made = alone.create_volume(&volume("later", "p"), Mode::Commit).unwrap();
+    assert_eq!(made.snapshot.volume_named("later").unwrap().id.0, 3);
+    drop(alone);
+    let before = cluster.dump();
+    let refused = import_into_cluster(&place, &import_of(&old), Replace::Kept).unwrap_err();
+    assert_eq!(refused.code(), "volume_numbers_taken");
+    assert!(refused.to_string().contains("later"), "{refused}");
+    assert_eq!(cluster.dump(), before);
+    let import = Import::of_directory(&old).unwrap();
+    let elsewhere = import.on_ceph(&ceph(), Path::new("/elsewhere")).unwrap();
+    import_into_cluster(&place, &elsewhere, Replace::Kept).unwrap();
+}
+
+#[test]
 fn an_export_begins_in_a_clean_place_and_its_pools_are_where_they_are_asked_for() {
     let cluster = Cluster::new();
     filled(&cluster);
@@ -261,7 +291,13 @@ fn a_lost_catalogue_comes_back_from_its_backup_with_secrets_gateways_and_address
     assert_eq!(token_names(&a), ["t"]);
     password_opens(&a);
     let made = a.create_volume(&volume("w", "p"), Mode::Commit).unwrap();
-    assert!(made.snapshot.volume_named("w").unwrap().id.0 > 0x100000);
+    let given = made.snapshot.volume_named("w").unwrap().id.0;
+    assert!(given > 0x100000);
+    // Restored once more, the cluster still knows which numbers it has given.
+    restore_cluster(&place, &backup, Replace::Kept).unwrap();
+    a.follow().unwrap();
+    let made = a.create_volume(&volume("w", "p"), Mode::Commit).unwrap();
+    assert!(made.snapshot.volume_named("w").unwrap().id.0 > given);
 }
 
 #[test]
