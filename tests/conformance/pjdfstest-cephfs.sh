@@ -43,10 +43,13 @@ start_gateway() {
         --etcd "http://$net.1:2379,http://$net.2:2379,http://$net.3:2379" \
         --interface weir0 --ceph-conf "$work/ceph/ceph.conf" || return 1
     "$WEIR" gateway helper --data "$data" >"$work/helper.log" 2>&1 &
-    until [ -S "$work/helper.sock" ]; do
-        kill -0 $! 2>/dev/null || { sed 's/^/# /' "$work/helper.log"; return 1; }
+    local helper=$!
+    for _ in $(seq 300); do
+        [ ! -S "$work/helper.sock" ] || break
+        kill -0 $helper 2>/dev/null || break
         sleep 0.1
     done
+    [ -S "$work/helper.sock" ] || { sed 's/^/# /' "$work/helper.log"; return 1; }
     start_server 0.0.0.0:2049 && weir gateway address add "$address/24" || return 1
     local volume
     for volume in first second; do
