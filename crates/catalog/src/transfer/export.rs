@@ -5,7 +5,7 @@ use crate::cluster::{self, ClusterPlace, Secret};
 use crate::directory::{self, Lock};
 use crate::error::{CatalogError, ClusterError, Result};
 use crate::snapshot::Snapshot;
-use crate::{merge, restore, rows};
+use crate::{image, merge, restore, rows};
 use rusqlite::{Connection, params};
 use std::path::Path;
 
@@ -25,7 +25,9 @@ pub fn export_cluster(
     directory: &Path,
     pools_in: Option<&Path>,
 ) -> Result<Snapshot> {
-    let (image, secrets) = unsealed(place)?;
+    let mut db = memory()?;
+    let secrets = unsealed(place, &mut db)?;
+    let image = image::of(&db)?;
     let handles = secrets.iter().find(|(which, _)| *which == Secret::Handles);
     let no_key = || ClusterError::WrongKey { key: Secret::Handles.path() };
     let handles = handles.and_then(|(_, handles)| <[u8; 16]>::try_from(&**handles).ok());
@@ -56,19 +58,13 @@ pub fn export_cluster(
     Ok(snapshot)
 }
 
-/// Secrets that are not sealed.
-type Secrets = Vec<(Secret, Vec<u8>)>;
-
-/// The catalogue of a cluster with its secrets, at one generation.
-fn unsealed(place: &ClusterPlace) -> Result<(Connection, Secrets)> {
-    let mut db = memory()?;
-    let sealed = cluster::copy(place, &mut db)?;
+/// Fills `db` with the catalogue of a cluster, and gives its secrets, all at one generation.
+fn unsealed(place: &ClusterPlace, db: &mut Connection) -> Result<Vec<(Secret, Vec<u8>)>> {
     let prefix = place.prefix()?;
     let open = |(which, sealed): (Secret, String)| {
         Ok((which, place.key.open(&format!("{prefix}{}", which.path()), &sealed)?))
     };
-    let secrets = sealed.into_iter().map(open).collect::<Result<_>>()?;
-    Ok((crate::image::of(&db)?, secrets))
+    cluster::copy(place, db)?.into_iter().map(open).collect()
 }
 
 /// Gives all pools directories of this machine.
