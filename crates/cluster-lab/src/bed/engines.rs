@@ -6,6 +6,7 @@ use super::network::{ENGINES, ETCD_NET, address_of};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use weir_lab::process::run;
 
 const ETCD: &str = include_str!("../../../../tests/cluster/etcd.py");
@@ -124,6 +125,21 @@ impl Engines {
         let name = said.trim();
         ensure!(!name.is_empty() && !name.contains(' '), "ceph.py active: {said:?}");
         Ok(name.to_owned())
+    }
+
+    /// Time since the last start of a monitor of Ceph.
+    ///
+    /// # Errors
+    /// If a monitor has no file with its process id, or the clock was set back.
+    pub(crate) fn age_of_monitors(&self) -> Result<Duration> {
+        let ages = (b'a'..).take(MONITORS.into()).map(|letter| {
+            let started = self.work.join(format!("ceph/run/mon.{}.pid", char::from(letter)));
+            let written = std::fs::metadata(&started).and_then(|file| file.modified());
+            let written = written.with_context(|| started.display().to_string())?;
+            Ok(written.elapsed()?)
+        });
+        let ages: Vec<Duration> = ages.collect::<Result<_>>()?;
+        ages.into_iter().min().context("there are no monitors")
     }
 
     /// Has the script of Ceph do something: `kill` or `start` with a daemon, such as `osd.0`.

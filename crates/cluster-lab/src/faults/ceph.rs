@@ -8,6 +8,10 @@ use std::time::Duration;
 
 /// Time for which a monitor, or all OSDs, are away.
 const AWAY: Duration = Duration::from_secs(10);
+/// Age of the monitors from which on they replace a metadata server. They did not within about the
+/// first minute of their life (54 and 57 s; see decision 0077). In the whole list they are older; a
+/// fault that is the only one has to wait.
+const MONITORS_REPLACE: Duration = Duration::from_secs(60);
 /// The OSDs.
 const OSDS: [&str; 3] = ["osd.0", "osd.1", "osd.2"];
 /// Parts of its room from which an OSD counts as nearly full, as too full for copies, and as full:
@@ -30,7 +34,7 @@ pub(super) const FAULTS: [Fault; 6] = [
     .within(2.0),
     Fault::quiet(
         "mds-killed",
-        "The metadata server that serves is killed, and started again later. The other one follows it.",
+        "The metadata server that serves is killed. The other one serves in its place; then the one that was killed is started again.",
         mds_killed,
     )
     .within(4.0),
@@ -80,12 +84,23 @@ fn disk_lost(scene: &mut Scene<'_>) -> Result<()> {
 }
 
 fn mds_killed(scene: &mut Scene<'_>) -> Result<()> {
-    let active = scene.engines().active_metadata_server()?;
-    scene.engines().ceph("kill", &[&active])?;
-    let names = scene.until_answered();
-    scene.engines().ceph("start", &[&active])?;
-    names?;
+    let age = scene.engines().age_of_monitors()?;
+    scene.hold(MONITORS_REPLACE.saturating_sub(age))?;
+    let killed = scene.engines().active_metadata_server()?;
+    scene.engines().ceph("kill", &[&killed])?;
+    let followed = until_followed(scene, &killed);
+    scene.engines().ceph("start", &[&killed])?;
+    followed?;
     scene.engines().ceph("whole", &[])
+}
+
+/// Waits until another metadata server serves, and the clients get answers. The one that was killed
+/// does not run: the monitors may still take it for the one that serves.
+fn until_followed(scene: &mut Scene<'_>, killed: &str) -> Result<()> {
+    scene.until("the other metadata server serves", BACK, |scene| {
+        scene.engines().active_metadata_server().is_ok_and(|active| active != killed)
+    })?;
+    scene.until_answered()
 }
 
 fn full(scene: &mut Scene<'_>) -> Result<()> {
