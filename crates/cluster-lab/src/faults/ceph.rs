@@ -22,13 +22,13 @@ const REACHED: &str = "0.0001";
 pub(super) const FAULTS: [Fault; 6] = [
     Fault::quiet(
         "osd-killed",
-        "An OSD is killed and started again. Requests go on.",
-        |scene| without(scene, &OSDS[..1], Duration::from_secs(2)),
+        "An OSD is killed and started again after 2 s. Requests wait, and are answered.",
+        |scene| without(scene, &OSDS[..1], Scene::hold, Duration::from_secs(2)),
     )
     .within(2.0),
     Fault::quiet(
         "osd-disk-lost",
-        "An OSD is killed and started again with an empty disk. Requests go on, and Ceph copies the data back.",
+        "An OSD is killed and started again with an empty disk. Requests wait, and are answered, and Ceph copies the data back.",
         disk_lost,
     )
     .within(2.0),
@@ -41,12 +41,13 @@ pub(super) const FAULTS: [Fault; 6] = [
     Fault::quiet(
         "monitor-killed",
         "One of three monitors is killed, and started again after 10 s. Requests go on.",
-        |scene| without(scene, &["mon.a"], AWAY),
-    ),
+        |scene| without(scene, &["mon.a"], Scene::serves_for, AWAY),
+    )
+    .within(2.0),
     Fault::quiet(
         "osds-away",
         "All OSDs are killed and started again after 10 s. Requests wait, and are answered.",
-        |scene| without(scene, &OSDS, AWAY),
+        |scene| without(scene, &OSDS, Scene::hold, AWAY),
     ),
     Fault {
         refusals: &[
@@ -62,12 +63,17 @@ pub(super) const FAULTS: [Fault; 6] = [
     },
 ];
 
-/// Kills daemons, and starts them again after a while.
-fn without(scene: &mut Scene<'_>, daemons: &[&str], away: Duration) -> Result<()> {
+/// Kills daemons, lets time pass, and starts them again.
+fn without<'a>(
+    scene: &mut Scene<'a>,
+    daemons: &[&str],
+    pass: fn(&mut Scene<'a>, Duration) -> Result<()>,
+    away: Duration,
+) -> Result<()> {
     for daemon in daemons {
         scene.engines().ceph("kill", &[daemon])?;
     }
-    let held = scene.hold(away);
+    let held = pass(scene, away);
     for daemon in daemons {
         scene.engines().ceph("start", &[daemon])?;
     }
