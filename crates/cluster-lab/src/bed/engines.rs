@@ -107,13 +107,33 @@ impl Engines {
     /// In the words of etcdctl.
     pub(crate) fn etcd_row(&self, below: &str, value: Option<&str>) -> Result<()> {
         let key = format!("/weir/{CLUSTER}/{below}");
-        let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").args(["--endpoints", &Self::etcd_urls()]);
+        let mut command = Self::etcdctl();
         match value {
             Some(value) => command.args(["put", &key, value]),
             None => command.args(["del", &key]),
         };
         ENGINES.within(|| run(&mut command))
+    }
+
+    /// The value of a row below the prefix of the cluster.
+    ///
+    /// # Errors
+    /// If there is no such row, or in the words of etcdctl.
+    pub(crate) fn etcd_value(&self, below: &str) -> Result<String> {
+        let key = format!("/weir/{CLUSTER}/{below}");
+        let mut command = Self::etcdctl();
+        command.args(["get", "--print-value-only", &key]);
+        let output = ENGINES.within(|| command.output().context("cannot run etcdctl"))?;
+        let value = String::from_utf8(output.stdout)?.trim_end().to_owned();
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(!value.is_empty(), "etcd has no {key}: {}", said.trim());
+        Ok(value)
+    }
+
+    fn etcdctl() -> Command {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").args(["--endpoints", &Self::etcd_urls()]);
+        command
     }
 
     /// The metadata server of Ceph that serves.

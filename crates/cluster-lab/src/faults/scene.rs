@@ -152,14 +152,14 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Has a stranger want to join with this key file and name. It has to be refused, with this in
-    /// its words.
-    pub(super) fn stranger(&mut self, key: &Path, name: &str, words: &str) -> Result<()> {
+    /// Has a stranger want to join with this key file and name. It has to be refused, with this
+    /// code.
+    pub(super) fn stranger(&mut self, key: &Path, name: &str, code: &str) -> Result<()> {
         let first = self.stage.gateways.first().context("there are no gateways")?;
         match first.stranger(&self.stage.engines, key, name)? {
             None => self.miss("the stranger joined"),
-            Some(refusal) if !refusal.contains(words) => {
-                self.miss(format!("the refusal does not say {words:?}: {refusal}"));
+            Some(refusal) if !refusal.contains(&format!("\"code\":\"{code}\"")) => {
+                self.miss(format!("the refusal is not {code}: {refusal}"));
             }
             Some(_) => {}
         }
