@@ -197,7 +197,10 @@ impl Client {
         let mut number = 0_u64;
         while !self.is_over() {
             number += 1;
-            let (new, name) = (format!("{}-new", self.prefix), format!("{}-{number}", self.prefix));
+            // Each has a temporary name of its own: a RENAME that was made again, and is carried
+            // out late, would take the next file otherwise.
+            let new = format!("{}-new-{number}", self.prefix);
+            let name = format!("{}-{number}", self.prefix);
             let made = self.carry_out(&Change::Create(new.clone()))?
                 && self.carry_out(&Change::Rename(new, name.clone()))?;
             if !made {
