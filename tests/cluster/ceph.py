@@ -6,7 +6,7 @@ and a metadata server with one CephFS, all on loopback and all below one directo
     ceph.py down DIRECTORY               stop it; the files stay
     ceph.py run DIRECTORY -- COMMAND...  start it, run COMMAND with WEIR_CEPH_CONF set, stop it and
                                          remove DIRECTORY; the exit code is that of COMMAND
-    ceph.py kill DIRECTORY DAEMON        end a daemon at once, such as osd.0
+    ceph.py kill DIRECTORY DAEMON        end a daemon at once, such as osd.0; an error if it does not run
     ceph.py start DIRECTORY DAEMON       start one that has ended; it may not be ready yet
     ceph.py replace DIRECTORY OSD        start an OSD that has ended with an empty disk
     ceph.py active DIRECTORY             print the metadata server that serves, such as mds.a
@@ -280,8 +280,9 @@ def alive(pid):
 
 
 def kill(directory, names):
-    """Ends daemons by the pids on record, and waits for that. Tests have no use for an orderly end."""
-    pids = []
+    """Ends daemons by the pids on record, and waits for that. Tests have no use for an orderly end.
+    Returns the names of those that had ended before."""
+    pids, idle = [], []
     for name in names:
         record = f"{directory}/run/{name}.pid"
         with open(record, encoding="utf-8") as file:
@@ -295,10 +296,16 @@ def kill(directory, names):
         if ours:
             os.kill(pid, signal.SIGKILL)
             pids.append(pid)
+        else:
+            idle.append(name)
         os.unlink(record)
     deadline = time.monotonic() + 10
     while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
+    left = [pid for pid in pids if alive(pid)]
+    if left:
+        end(f"killed, and still there: {left}")
+    return idle
 
 
 def down(directory):
@@ -399,7 +406,9 @@ def main(arguments):
         case ["run", directory, "--", *command] if command:
             sys.exit(run(os.path.abspath(directory), command))
         case ["kill", directory, name]:
-            kill(os.path.abspath(directory), [name])
+            directory = os.path.abspath(directory)
+            if not os.path.exists(f"{directory}/run/{name}.pid") or kill(directory, [name]):
+                end(f"{name} does not run")
         case ["start", directory, name]:
             start(os.path.abspath(directory), name)
         case ["replace", directory, name] if name.startswith("osd."):

@@ -6,6 +6,7 @@ use super::network::{ENGINES, ETCD_NET, address_of};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use weir_lab::process::run;
 
 const ETCD: &str = include_str!("../../../../tests/cluster/etcd.py");
@@ -106,13 +107,33 @@ impl Engines {
     /// In the words of etcdctl.
     pub(crate) fn etcd_row(&self, below: &str, value: Option<&str>) -> Result<()> {
         let key = format!("/weir/{CLUSTER}/{below}");
-        let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").args(["--endpoints", &Self::etcd_urls()]);
+        let mut command = Self::etcdctl();
         match value {
             Some(value) => command.args(["put", &key, value]),
             None => command.args(["del", &key]),
         };
         ENGINES.within(|| run(&mut command))
+    }
+
+    /// The value of a row below the prefix of the cluster.
+    ///
+    /// # Errors
+    /// If there is no such row, or in the words of etcdctl.
+    pub(crate) fn etcd_value(&self, below: &str) -> Result<String> {
+        let key = format!("/weir/{CLUSTER}/{below}");
+        let mut command = Self::etcdctl();
+        command.args(["get", "--print-value-only", &key]);
+        let output = ENGINES.within(|| command.output().context("cannot run etcdctl"))?;
+        let value = String::from_utf8(output.stdout)?.trim_end().to_owned();
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(!value.is_empty(), "etcd has no {key}: {}", said.trim());
+        Ok(value)
+    }
+
+    fn etcdctl() -> Command {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").args(["--endpoints", &Self::etcd_urls()]);
+        command
     }
 
     /// The metadata server of Ceph that serves.
@@ -124,6 +145,21 @@ impl Engines {
         let name = said.trim();
         ensure!(!name.is_empty() && !name.contains(' '), "ceph.py active: {said:?}");
         Ok(name.to_owned())
+    }
+
+    /// Time since the last start of a monitor of Ceph.
+    ///
+    /// # Errors
+    /// If a monitor has no file with its process id, or the clock was set back.
+    pub(crate) fn age_of_monitors(&self) -> Result<Duration> {
+        let ages = (b'a'..).take(MONITORS.into()).map(|letter| {
+            let started = self.work.join(format!("ceph/run/mon.{}.pid", char::from(letter)));
+            let written = std::fs::metadata(&started).and_then(|file| file.modified());
+            let written = written.with_context(|| started.display().to_string())?;
+            Ok(written.elapsed()?)
+        });
+        let ages: Vec<Duration> = ages.collect::<Result<_>>()?;
+        ages.into_iter().min().context("there are no monitors")
     }
 
     /// Has the script of Ceph do something: `kill` or `start` with a daemon, such as `osd.0`.

@@ -88,7 +88,8 @@ impl Gateway {
     }
 
     /// Has a stranger join the cluster from the machine of the clients, with a key file, under a
-    /// name. Its data directory goes away. Returns what the program says if it refuses.
+    /// name. Its data directory goes away. Returns the error that the program prints, in JSON, if
+    /// it refuses.
     ///
     /// # Errors
     /// If the program cannot be run.
@@ -105,7 +106,7 @@ impl Gateway {
         let at = |port| format!("{}:{port}", address_of(CLIENTS));
         command.args(["--links", &at(LINKS_PORT), "--helper-links", &at(HELPER_PORT)]);
         command.args(["--etcd", &Engines::etcd_urls(), "--interface", INTERFACE]);
-        command.arg("--ceph-conf").arg(engines.ceph_conf());
+        command.arg("--ceph-conf").arg(engines.ceph_conf()).args(["--output", "json"]);
         let output = CLIENTS.within(|| command.output().context("cannot run weir"));
         // It may not have made any.
         drop(std::fs::remove_dir_all(&data));

@@ -151,6 +151,15 @@ impl Side {
     }
 }
 
+/// The frames that a cut has dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// Those that the machine sent.
+    pub(crate) sent: u64,
+    /// Those that were sent to it.
+    pub(crate) received: u64,
+}
+
 /// A cut between machines: frames are dropped on the bridge, in both directions, and nobody is
 /// told. It is mended when this goes away, if not before.
 #[derive(Debug)]
@@ -170,18 +179,32 @@ impl Cut {
         Ok(Self { machine, is_mended: false })
     }
 
-    /// Mends it.
+    /// Mends it. Returns how many frames it has dropped.
     ///
     /// # Errors
     /// In the words of `nft`.
-    pub(crate) fn mend(mut self) -> Result<()> {
+    pub(crate) fn mend(mut self) -> Result<Dropped> {
+        let dropped = self.dropped();
         self.is_mended = true;
-        self.remove()
+        self.remove()?;
+        dropped
+    }
+
+    fn dropped(&self) -> Result<Dropped> {
+        let output = Command::new("nft").args(["list", "table", "bridge", &self.table()]).output();
+        let output = output.context("cannot run nft")?;
+        let listed = String::from_utf8_lossy(&output.stdout);
+        counted(&listed).with_context(|| {
+            format!("the counters of a cut: {listed}{}", String::from_utf8_lossy(&output.stderr))
+        })
     }
 
     fn remove(&self) -> Result<()> {
-        let table = format!("cut-{}", self.machine.name());
-        run(Command::new("nft").args(["delete", "table", "bridge", &table]))
+        run(Command::new("nft").args(["delete", "table", "bridge", &self.table()]))
+    }
+
+    fn table(&self) -> String {
+        format!("cut-{}", self.machine.name())
     }
 }
 
@@ -204,8 +227,19 @@ fn ruleset(port: &str, side: Side) -> String {
     };
     format!(
         "table bridge cut-{port} {{ chain forward {{ type filter hook forward priority 0; \
-         iifname \"{port}\" {from}drop; oifname \"{port}\" {to}drop; }}; }}"
+         iifname \"{port}\" {from}counter drop; \
+         oifname \"{port}\" {to}counter drop; }}; }}"
     )
+}
+
+/// The counters of the two rules, as `nft` lists the table.
+fn counted(listed: &str) -> Option<Dropped> {
+    let of = |direction: &str| {
+        let rule = listed.lines().find(|line| line.trim_start().starts_with(direction))?;
+        let (_, count) = rule.split_once(" counter packets ")?;
+        count.split(' ').next()?.parse().ok()
+    };
+    Some(Dropped { sent: of("iifname ")?, received: of("oifname ")? })
 }
 
 /// Takes the cable out of a machine, or puts it in again.
@@ -260,15 +294,25 @@ mod tests {
     fn a_cut_names_the_port_and_both_directions() {
         let rules = ruleset("gateway-2", Side::Etcd);
         assert!(
-            rules.contains("iifname \"gateway-2\" ip daddr 10.77.1.1-10.77.1.3 drop;"),
+            rules.contains("iifname \"gateway-2\" ip daddr 10.77.1.1-10.77.1.3 counter drop;"),
             "{rules}"
         );
         assert!(
-            rules.contains("oifname \"gateway-2\" ip saddr 10.77.1.1-10.77.1.3 drop;"),
+            rules.contains("oifname \"gateway-2\" ip saddr 10.77.1.1-10.77.1.3 counter drop;"),
             "{rules}"
         );
-        assert!(ruleset("gateway-2", Side::All).contains("iifname \"gateway-2\" drop;"));
+        assert!(ruleset("gateway-2", Side::All).contains("iifname \"gateway-2\" counter drop;"));
         assert!(ruleset("gateway-2", Side::Peers).contains("10.77.2.1-10.77.2.254"));
+    }
+
+    #[test]
+    fn counters_are_read_of_both_directions() {
+        let listed = "table bridge cut-gateway-2 {\n\tchain forward {\n\
+            \t\ttype filter hook forward priority filter; policy accept;\n\
+            \t\tiifname \"gateway-2\" ip daddr 10.77.1.10 counter packets 41 bytes 2460 drop\n\
+            \t\toifname \"gateway-2\" ip saddr 10.77.1.10 counter packets 0 bytes 0 drop\n\t}\n}\n";
+        assert_eq!(counted(listed), Some(Dropped { sent: 41, received: 0 }));
+        assert_eq!(counted("table bridge cut-gateway-2 {\n}\n"), None);
     }
 
     #[test]

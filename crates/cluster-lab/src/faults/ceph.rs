@@ -8,6 +8,10 @@ use std::time::Duration;
 
 /// Time for which a monitor, or all OSDs, are away.
 const AWAY: Duration = Duration::from_secs(10);
+/// Age of the monitors from which on they replace a metadata server. They did not within about the
+/// first minute of their life (54 and 57 s; see decision 0077). In the whole list they are older; a
+/// fault that is the only one has to wait.
+const MONITORS_REPLACE: Duration = Duration::from_secs(60);
 /// The OSDs.
 const OSDS: [&str; 3] = ["osd.0", "osd.1", "osd.2"];
 /// Parts of its room from which an OSD counts as nearly full, as too full for copies, and as full:
@@ -18,31 +22,32 @@ const REACHED: &str = "0.0001";
 pub(super) const FAULTS: [Fault; 6] = [
     Fault::quiet(
         "osd-killed",
-        "An OSD is killed and started again. Requests go on.",
-        |scene| without(scene, &OSDS[..1], Duration::from_secs(2)),
+        "An OSD is killed and started again after 2 s. Requests wait, and are answered.",
+        |scene| without(scene, &OSDS[..1], Scene::hold, Duration::from_secs(2)),
     )
     .within(2.0),
     Fault::quiet(
         "osd-disk-lost",
-        "An OSD is killed and started again with an empty disk. Requests go on, and Ceph copies the data back.",
+        "An OSD is killed and started again with an empty disk. Requests wait, and are answered, and Ceph copies the data back.",
         disk_lost,
     )
     .within(2.0),
     Fault::quiet(
         "mds-killed",
-        "The metadata server that serves is killed, and started again later. The other one follows it.",
+        "The metadata server that serves is killed. The other one serves in its place; then the one that was killed is started again.",
         mds_killed,
     )
     .within(4.0),
     Fault::quiet(
         "monitor-killed",
         "One of three monitors is killed, and started again after 10 s. Requests go on.",
-        |scene| without(scene, &["mon.a"], AWAY),
-    ),
+        |scene| without(scene, &["mon.a"], Scene::serves_for, AWAY),
+    )
+    .within(2.0),
     Fault::quiet(
         "osds-away",
         "All OSDs are killed and started again after 10 s. Requests wait, and are answered.",
-        |scene| without(scene, &OSDS, AWAY),
+        |scene| without(scene, &OSDS, Scene::hold, AWAY),
     ),
     Fault {
         refusals: &[
@@ -58,12 +63,17 @@ pub(super) const FAULTS: [Fault; 6] = [
     },
 ];
 
-/// Kills daemons, and starts them again after a while.
-fn without(scene: &mut Scene<'_>, daemons: &[&str], away: Duration) -> Result<()> {
+/// Kills daemons, lets time pass, and starts them again.
+fn without<'a>(
+    scene: &mut Scene<'a>,
+    daemons: &[&str],
+    pass: fn(&mut Scene<'a>, Duration) -> Result<()>,
+    away: Duration,
+) -> Result<()> {
     for daemon in daemons {
         scene.engines().ceph("kill", &[daemon])?;
     }
-    let held = scene.hold(away);
+    let held = pass(scene, away);
     for daemon in daemons {
         scene.engines().ceph("start", &[daemon])?;
     }
@@ -80,12 +90,23 @@ fn disk_lost(scene: &mut Scene<'_>) -> Result<()> {
 }
 
 fn mds_killed(scene: &mut Scene<'_>) -> Result<()> {
-    let active = scene.engines().active_metadata_server()?;
-    scene.engines().ceph("kill", &[&active])?;
-    let names = scene.until_answered();
-    scene.engines().ceph("start", &[&active])?;
-    names?;
+    let age = scene.engines().age_of_monitors()?;
+    scene.hold(MONITORS_REPLACE.saturating_sub(age))?;
+    let killed = scene.engines().active_metadata_server()?;
+    scene.engines().ceph("kill", &[&killed])?;
+    let followed = until_followed(scene, &killed);
+    scene.engines().ceph("start", &[&killed])?;
+    followed?;
     scene.engines().ceph("whole", &[])
+}
+
+/// Waits until another metadata server serves, and the clients get answers. The one that was killed
+/// does not run: the monitors may still take it for the one that serves.
+fn until_followed(scene: &mut Scene<'_>, killed: &str) -> Result<()> {
+    scene.until("the other metadata server serves", BACK, |scene| {
+        scene.engines().active_metadata_server().is_ok_and(|active| active != killed)
+    })?;
+    scene.until_answered()
 }
 
 fn full(scene: &mut Scene<'_>) -> Result<()> {

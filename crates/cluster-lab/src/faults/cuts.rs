@@ -54,8 +54,17 @@ fn hold(scene: &mut Scene<'_>, side: Side, serves: bool) -> Result<()> {
     } else {
         scene.hold(CUT)?;
     }
-    cut.mend()?;
+    mend(scene, cut)?;
     scene.ask_again(victim);
+    Ok(())
+}
+
+/// Mends a cut, which has to have dropped frames of both directions: it had no effect otherwise.
+fn mend(scene: &mut Scene<'_>, cut: Cut) -> Result<()> {
+    let dropped = cut.mend()?;
+    if dropped.sent == 0 || dropped.received == 0 {
+        scene.miss(format!("the cut had no effect: {dropped:?}"));
+    }
     Ok(())
 }
 
@@ -64,7 +73,7 @@ fn from_all(scene: &mut Scene<'_>) -> Result<()> {
     let cut = Cut::make(victim, Side::All)?;
     scene.until_moved(victim)?;
     scene.allow_end(victim);
-    cut.mend()?;
+    mend(scene, cut)?;
     scene
         .until("the gateway that was cut ends by itself", BACK, |scene| scene.has_ended(victim))?;
     scene.ask_again(victim);

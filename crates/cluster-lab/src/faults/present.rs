@@ -22,8 +22,8 @@ pub(super) fn page(findings: &Findings) -> Page {
     page.section("Faults");
     page.table(&faults(findings));
     page.paragraph(
-        "A pause is the longest time without an answer that a client of a volume saw from the fault \
-         until the cluster was whole again: of the volumes that moved, or of all if none had to. \
+        "A pause is the longest time without an answer that a client of a volume, of blocks or of \
+         names, saw from the fault until the cluster was whole again: of the volumes that moved, or of all if none had to. \
          In each round no block and no name that was acknowledged may be lost, no reply may come \
          from a gateway after its address moved, every request has to be answered, and exactly the \
          addresses of the gateway concerned may move.",

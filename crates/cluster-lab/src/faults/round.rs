@@ -6,7 +6,8 @@ use super::plan::{AFTER, BACK, BEFORE, GIVEN_UP, work};
 use super::scene::Scene;
 use crate::bed::{CLIENTS, Gateway, Machine};
 use crate::load::{
-    File, Named, Names, Naming, Outcome, Owners, Running, Senders, Span, Target, Wire, rules,
+    Course, File, Named, Names, Naming, Outcome, Owners, Running, Senders, Span, Target, Wire,
+    rules,
 };
 use crate::stage::Stage;
 use anyhow::{Context, Result, bail};
@@ -27,8 +28,8 @@ pub(super) struct Round {
     pub(super) gateway: Option<String>,
     /// Addresses that moved.
     pub(super) moved: usize,
-    /// The longest time without an answer of a volume that moved, or of any if none had to move, in
-    /// seconds.
+    /// The longest time without an answer to a client, of either kind, of a volume that moved, or of
+    /// any if none had to, in seconds.
     pub(super) pause_s: f64,
     /// The same of the volumes that did not move.
     pub(super) others_s: f64,
@@ -117,12 +118,11 @@ impl<'a> Rounds<'a> {
         let (senders, halt) = (self.wire.take(), self.halt.clone());
         let moved = end.moved();
         end.judge_moves(fault.moves, &moved);
-        let gap = |one: &(Target, Outcome)| one.1.course.longest_gap(span).length_s();
         let longest = |of_moved: bool| {
-            let of = end.data.iter().filter(|one| {
-                address(&one.0).is_some_and(|address| moved.contains(&address)) == of_moved
+            let of = end.courses().filter(|(target, _)| {
+                address(target).is_some_and(|address| moved.contains(&address)) == of_moved
             });
-            of.map(gap).fold(0.0, f64::max)
+            of.map(|(_, course)| course.longest_gap(span).length_s()).fold(0.0, f64::max)
         };
         let (pause_s, others_s) = match fault.moves {
             Moves::OfOne => (longest(true), longest(false)),
@@ -135,7 +135,7 @@ impl<'a> Rounds<'a> {
             pause_s,
             others_s,
             writes: end.data.iter().map(|(_, outcome)| outcome.course.completions.len()).sum(),
-            names: end.names.iter().map(|named| named.calls).sum(),
+            names: end.names.iter().map(|named| named.course.completions.len() as u64).sum(),
             refused: end.refused(),
             looked_at: 0,
             misses: std::mem::take(&mut end.misses),
@@ -274,9 +274,15 @@ impl End {
         }
     }
 
+    /// The courses of all clients, with their volumes.
+    fn courses(&self) -> impl Iterator<Item = (&Target, &Course)> {
+        let data = self.data.iter().map(|(target, outcome)| (target, &outcome.course));
+        let names = self.data.iter().zip(&self.names);
+        data.chain(names.map(|((target, _), named)| (target, &named.course)))
+    }
+
     fn refused(&self) -> u64 {
-        let data = self.data.iter().map(|(_, outcome)| outcome.course.refusals.count());
-        data.chain(self.names.iter().map(|named| named.refusals.count())).sum()
+        self.courses().map(|(_, course)| course.refusals.count()).sum()
     }
 
     /// The rules that every load has.
@@ -291,7 +297,8 @@ impl End {
             add(rules::replies(senders, address, &owners));
         }
         for (named, (target, _)) in self.names.iter().zip(&self.data) {
-            let check = rules::answers(&named.refusals, expected, u64::from(named.unanswered));
+            let check =
+                rules::answers(&named.course.refusals, expected, u64::from(named.unanswered));
             checks.push(check.of(&format!("names of {}", target.name)));
         }
         checks

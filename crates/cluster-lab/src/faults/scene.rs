@@ -152,14 +152,14 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Has a stranger want to join with this key file and name. It has to be refused, with this in
-    /// its words.
-    pub(super) fn stranger(&mut self, key: &Path, name: &str, words: &str) -> Result<()> {
+    /// Has a stranger want to join with this key file and name. It has to be refused, with this
+    /// code.
+    pub(super) fn stranger(&mut self, key: &Path, name: &str, code: &str) -> Result<()> {
         let first = self.stage.gateways.first().context("there are no gateways")?;
         match first.stranger(&self.stage.engines, key, name)? {
             None => self.miss("the stranger joined"),
-            Some(refusal) if !refusal.contains(words) => {
-                self.miss(format!("the refusal does not say {words:?}: {refusal}"));
+            Some(refusal) if !refusal.contains(&format!("\"code\":\"{code}\"")) => {
+                self.miss(format!("the refusal is not {code}: {refusal}"));
             }
             Some(_) => {}
         }
@@ -193,6 +193,10 @@ impl<'a> Scene<'a> {
         self.attend()?;
         if let Some(place) = self.clients.iter().position(Running::is_finished) {
             self.clients.remove(place).wait().context("a client ended before its time")?;
+        }
+        if let Some(place) = self.naming.iter().position(Naming::is_finished) {
+            let ended = "a client of names ended before its time";
+            self.naming.remove(place).wait().context(ended)?;
         }
         // A gateway may be too busy to answer.
         let homes = self.stage.homes(self.observer()?).unwrap_or_default();
@@ -238,13 +242,15 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
+    /// The numbers of answers that the clients of each kind have got.
     fn answered(&self) -> Vec<u64> {
-        self.clients.iter().map(Running::answered).collect()
+        let data = self.clients.iter().map(Running::answered);
+        data.chain(self.naming.iter().map(Naming::answered)).collect()
     }
 
+    /// Has every client got an answer since then?
     fn answered_since(&self, before: &[u64]) -> bool {
-        let mut each = self.clients.iter().zip(before);
-        each.all(|(client, before)| client.answered() > *before)
+        self.answered().iter().zip(before).all(|(answered, before)| answered > before)
     }
 
     /// Waits until something is so. If it is not within the time, that is a miss, with `what`.
@@ -270,7 +276,7 @@ impl<'a> Scene<'a> {
 
     /// Waits until every client has got an answer to something that it asked from now on.
     pub(super) fn until_answered(&mut self) -> Result<()> {
-        // Answers to requests under way may be in the socket.
+        // Answers to requests under way may be in the socket. A client of names has fewer.
         let before: Vec<u64> =
             self.answered().iter().map(|count| count + u64::from(DEPTH)).collect();
         self.until("every volume answers", BACK, |scene| scene.answered_since(&before))

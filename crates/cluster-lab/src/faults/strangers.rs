@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Time for which a row stands.
 const STANDS: Duration = Duration::from_secs(4);
 
-pub(super) const FAULTS: [Fault; 5] = [
+pub(super) const FAULTS: [Fault; 6] = [
     Fault::quiet(
         "wrong-key",
         "A gateway with another key file wants to join. It is refused in words.",
@@ -31,9 +31,14 @@ pub(super) const FAULTS: [Fault; 5] = [
         |scene| record(scene, "cluster/gateway/00099", "{"),
     ),
     Fault::quiet(
+        "foreign-catalogue",
+        "A row that is none of Weir's stands in the catalogue in etcd. Changes are refused by name, and the gateways serve on.",
+        |scene| catalogue(scene, "catalog/nonsense", "{", None),
+    ),
+    Fault::quiet(
         "damaged-catalogue",
-        "A damaged row stands in the catalogue in etcd. Changes are refused by name, and the gateways serve on.",
-        catalogue,
+        "The row of a volume in the catalogue in etcd is damaged, and restored later. Changes are refused by name, and the gateways serve on.",
+        volume,
     ),
 ];
 
@@ -43,7 +48,7 @@ fn wrong_key(scene: &mut Scene<'_>) -> Result<()> {
     let wrong = own.with_extension("wrong");
     std::fs::write(&wrong, other_key(&text).context("the key file has no digits")?)?;
     std::fs::set_permissions(&wrong, std::fs::metadata(&own)?.permissions())?;
-    let refused = scene.stranger(&wrong, "stranger", "key");
+    let refused = scene.stranger(&wrong, "stranger", "wrong_cluster_key");
     std::fs::remove_file(&wrong)?;
     refused
 }
@@ -60,7 +65,7 @@ fn other_key(text: &str) -> Option<String> {
 fn name_taken(scene: &mut Scene<'_>) -> Result<()> {
     let first = scene.stage.gateways.first().context("there are no gateways")?;
     let (key, name) = (first.key(), first.name());
-    scene.stranger(&key, &name, &name)
+    scene.stranger(&key, &name, "name_taken")
 }
 
 /// Has a row stand below the records for a while.
@@ -77,14 +82,28 @@ fn record(scene: &mut Scene<'_>, below: &str, value: &str) -> Result<()> {
     scene.until("all gateways read on", BACK, |scene| scene.all_say(&before, again))
 }
 
-fn catalogue(scene: &mut Scene<'_>) -> Result<()> {
-    scene.engines().etcd_row("catalog/nonsense", Some("{"))?;
-    let code = "cluster_row_damaged";
+/// Damages the row of a volume: the last one, while changes are asked for to the first.
+fn volume(scene: &mut Scene<'_>) -> Result<()> {
+    let last = scene.stage.targets.last().context("there are no volumes")?.number;
+    let row = &format!("catalog/rows/volumes/{last}");
+    let whole = scene.engines().etcd_value(row)?;
+    // As if its end were lost.
+    let damaged = whole.strip_suffix('}').with_context(|| format!("{row}: {whole}"))?;
+    catalogue(scene, row, damaged, Some(&whole))
+}
+
+/// Has a value stand in a row of the catalogue for a while. Before and afterwards it is another one,
+/// or there is no such row.
+fn catalogue(scene: &mut Scene<'_>, row: &str, value: &str, otherwise: Option<&str>) -> Result<()> {
+    scene.engines().etcd_row(row, Some(value))?;
     let named = scene.until("a change is refused by name", BACK, |scene| {
-        scene.change().is_err_and(|refused| refused.contains(code))
+        let names = |refused: &String| {
+            refused.starts_with("cluster_row_damaged: ") && refused.contains(row)
+        };
+        scene.change().is_err_and(|refused| names(&refused))
     });
     let held = scene.serves_for(STANDS);
-    scene.engines().etcd_row("catalog/nonsense", None)?;
+    scene.engines().etcd_row(row, otherwise)?;
     named?;
     held?;
     scene.until("changes are accepted again", BACK, |scene| scene.change().is_ok())

@@ -4,12 +4,12 @@
 //! carried out before. Not here: the content of files.
 
 use super::client::{AGAIN, LAST, RETRY, SILENCE, Target, enter, patiently, refusal};
-use super::course::Refusals;
+use super::course::Course;
 use crate::bed::CLIENTS;
 use anyhow::{Result, bail, ensure};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use weir_load::Control;
@@ -40,17 +40,24 @@ pub(crate) struct Names {
 pub(crate) struct Named {
     /// The names as they have to be from then on.
     pub(crate) names: Names,
-    /// Calls that were answered.
-    pub(crate) calls: u64,
-    /// Calls that were refused.
-    pub(crate) refusals: Refusals,
+    /// The course of its calls.
+    pub(crate) course: Course,
     /// Is a call without an answer left?
     pub(crate) unanswered: bool,
 }
 
+/// The state that a client shares with its owner while it works.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Changes that were carried out.
+    answered: AtomicU64,
+    /// No new changes.
+    finish: AtomicBool,
+}
+
 /// A client at work, on a thread of its own.
 pub(crate) struct Naming {
-    finish: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     thread: JoinHandle<Result<Named>>,
 }
 
@@ -66,8 +73,8 @@ impl Naming {
         begun: Instant,
         halt: &Control,
     ) -> Result<Self> {
-        let finish = Arc::new(AtomicBool::new(false));
-        let (target, halt, asked) = (target.clone(), halt.clone(), Arc::clone(&finish));
+        let shared = Arc::new(Shared::default());
+        let (target, halt, own) = (target.clone(), halt.clone(), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name(format!("{}-names", target.name));
         let thread = thread.spawn(move || {
             CLIENTS.enter()?;
@@ -80,20 +87,29 @@ impl Naming {
                 top,
                 begun,
                 halt,
-                finish: asked,
+                shared: own,
                 session: Some(session),
-                calls: 0,
-                refusals: Refusals::default(),
+                course: Course::default(),
                 finishing: None,
             };
             client.run()
         })?;
-        Ok(Self { finish, thread })
+        Ok(Self { shared, thread })
+    }
+
+    /// Changes that were carried out so far.
+    pub(crate) fn answered(&self) -> u64 {
+        self.shared.answered.load(Ordering::Relaxed)
+    }
+
+    /// Has it ended?
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// Has it end.
     pub(crate) fn finish(&self) {
-        self.finish.store(true, Ordering::Relaxed);
+        self.shared.finish.store(true, Ordering::Relaxed);
     }
 
     /// Waits for the outcome.
@@ -168,10 +184,9 @@ struct Client {
     top: Box<[u8]>,
     begun: Instant,
     halt: Control,
-    finish: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     session: Option<Session>,
-    calls: u64,
-    refusals: Refusals,
+    course: Course,
     finishing: Option<Instant>,
 }
 
@@ -182,7 +197,10 @@ impl Client {
         let mut number = 0_u64;
         while !self.is_over() {
             number += 1;
-            let (new, name) = (format!("{}-new", self.prefix), format!("{}-{number}", self.prefix));
+            // Each has a temporary name of its own: a RENAME that was made again, and is carried
+            // out late, would take the next file otherwise.
+            let new = format!("{}-new-{number}", self.prefix);
+            let name = format!("{}-{number}", self.prefix);
             let made = self.carry_out(&Change::Create(new.clone()))?
                 && self.carry_out(&Change::Rename(new, name.clone()))?;
             if !made {
@@ -203,13 +221,12 @@ impl Client {
                 self.names.gone.pop_front();
             }
         }
-        let Self { names, calls, refusals, .. } = self;
-        Ok(Named { names, calls, refusals, unanswered })
+        Ok(Named { names: self.names, course: self.course, unanswered })
     }
 
     /// Is there no new work to begin?
     fn is_over(&mut self) -> bool {
-        if self.finishing.is_none() && self.finish.load(Ordering::Relaxed) {
+        if self.finishing.is_none() && self.shared.finish.load(Ordering::Relaxed) {
             self.finishing = Some(Instant::now());
         }
         self.finishing.is_some()
@@ -230,14 +247,15 @@ impl Client {
             };
             match change.make(session, &self.top) {
                 Ok(answer) if change.is_done(answer, again) => {
-                    self.calls += 1;
+                    self.course.completed(self.begun.elapsed().as_secs_f64(), 0);
+                    self.shared.answered.fetch_add(1, Ordering::Relaxed);
                     std::thread::sleep(PACE);
                     return Ok(true);
                 }
                 Ok(Ok(())) => bail!("an answer is taken for one and for none"),
                 Ok(Err(status)) => {
                     let why = refusal(change.procedure(), status).to_string();
-                    self.refusals.note(why, self.begun.elapsed().as_secs_f64());
+                    self.course.refusals.note(why, self.begun.elapsed().as_secs_f64());
                     std::thread::sleep(AGAIN);
                 }
                 Err(error @ BenchError::Stopped { .. }) => return Err(error.into()),
