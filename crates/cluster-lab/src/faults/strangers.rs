@@ -96,11 +96,9 @@ fn volume(scene: &mut Scene<'_>) -> Result<()> {
 /// or there is no such row.
 fn catalogue(scene: &mut Scene<'_>, row: &str, value: &str, otherwise: Option<&str>) -> Result<()> {
     scene.engines().etcd_row(row, Some(value))?;
+    let code = "cluster_row_damaged: ";
     let named = scene.until("a change is refused by name", BACK, |scene| {
-        let names = |refused: &String| {
-            refused.starts_with("cluster_row_damaged: ") && refused.contains(row)
-        };
-        scene.change().is_err_and(|refused| names(&refused))
+        scene.change().is_err_and(|refused| refused.starts_with(code))
     });
     let held = scene.serves_for(STANDS);
     scene.engines().etcd_row(row, otherwise)?;
