@@ -68,8 +68,8 @@ pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()
 }
 
 /// Checks that no volume of the import `image` would be served from the tree of another volume of
-/// the cluster, whose present catalogue is `db`: one with the same number below the same pool, which
-/// is not the volume of an earlier import with the same name.
+/// the cluster, whose present catalogue is `db`: one with the same number below the same pool,
+/// which is not the volume of an earlier import with the same name.
 ///
 /// # Errors
 /// `NumbersTaken`, `Damaged`, `Database`.

@@ -99,8 +99,8 @@ impl LocalState {
         Ok(Self { directory: directory.to_owned(), _lock: lock, content })
     }
 
-    /// Removes the local state in `directory` if it is that of another gateway than `gateway`, which
-    /// has the directory from now on. Its lives are counted anew: they are other lives.
+    /// Removes the local state in `directory` if it is that of another gateway than `gateway`,
+    /// which has the directory from now on. Its lives are counted anew: they are other lives.
     ///
     /// # Errors
     /// Another process has the lock, the state is damaged, or the file system fails.

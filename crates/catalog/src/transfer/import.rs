@@ -190,8 +190,8 @@ impl Import {
 ///
 /// # Errors
 /// `Exists` if it has a pool, a level or a user and may not be replaced; `LocalPools`,
-/// `NumbersTaken`, `VolumesWithoutAddress`, `PasswordsShut`, `BadSmbKey`; those of a change. Nothing was changed
-/// then, unless it is `InDoubt`.
+/// `NumbersTaken`, `VolumesWithoutAddress`, `PasswordsShut`, `BadSmbKey`; those of a change.
+/// Nothing was changed then, unless it is `InDoubt`.
 pub fn import_into_cluster(
     place: &ClusterPlace,
     import: &Import,

@@ -154,9 +154,9 @@ impl Side {
 /// The frames that a cut has dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Those that the machine sent.
+    /// The dropped frames that the machine sent.
     pub(crate) sent: u64,
-    /// Those that were sent to it.
+    /// The dropped frames that were sent to it.
     pub(crate) received: u64,
 }
 

@@ -28,8 +28,8 @@ pub(super) struct Round {
     pub(super) gateway: Option<String>,
     /// Addresses that moved.
     pub(super) moved: usize,
-    /// The longest time without an answer to a client, of either kind, of a volume that moved, or of
-    /// any if none had to, in seconds.
+    /// The longest time without an answer to a client, of either kind, of a volume that moved, or
+    /// of any if none had to, in seconds.
     pub(super) pause_s: f64,
     /// The same of the volumes that did not move.
     pub(super) others_s: f64,

@@ -92,8 +92,8 @@ fn volume(scene: &mut Scene<'_>) -> Result<()> {
     catalogue(scene, row, damaged, Some(&whole))
 }
 
-/// Has a value stand in a row of the catalogue for a while. Before and afterwards it is another one,
-/// or there is no such row.
+/// Has a value stand in a row of the catalogue for a while. Before and afterwards it is another
+/// one, or there is no such row.
 fn catalogue(scene: &mut Scene<'_>, row: &str, value: &str, otherwise: Option<&str>) -> Result<()> {
     scene.engines().etcd_row(row, Some(value))?;
     let code = "cluster_row_damaged: ";
