@@ -263,7 +263,8 @@ fn what_is_no_whole_backup_is_refused_and_changes_nothing() {
     assert_eq!(refused(&damaged), "damaged_backup");
     assert_eq!(refused(&backup[..backup.len() - 4096]), "damaged_backup");
     let changed = |sql: &str| refused(&sealed(&altered(&backup, sql)));
-    assert_eq!(changed("UPDATE backup SET version = 3"), "newer_backup");
+    assert_eq!(changed("UPDATE backup SET version = 4"), "newer_backup");
+    assert_eq!(changed("UPDATE backup SET version = 3"), "damaged_backup", "of no cluster");
     assert_eq!(changed("UPDATE backup SET handle_key = x'00'"), "damaged_backup");
     assert_eq!(changed("DELETE FROM backup"), "not_a_backup");
     assert_eq!(changed("PRAGMA user_version = 99"), "newer_format");
