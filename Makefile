@@ -23,7 +23,7 @@ VDBENCH_OUT ?= target/vdbench-hosts
 PAIRS_OUT ?= target/pairs
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo cluster-crash
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo cluster-faults cluster-crash
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -70,6 +70,12 @@ crash: ## KILLS kills in each durability mode, CUTS power cuts on each file syst
 	cargo xtask preflight
 	cargo build --release --locked
 	target/release/weir-lab crash --kills $(KILLS) --cuts $(CUTS) --files 0,1000,10000,100000 --out $(CRASH_OUT)
+
+cluster-faults: ## each part of a cluster fails once, under load (needs root; about ten minutes)
+	cargo xtask preflight cluster
+	cargo build --release --locked --package weir-weir --features cluster
+	cargo build --release --locked --package weir-cluster-lab
+	target/release/weir-cluster-lab faults
 
 cluster-crash: ## DEATHS ends of gateways of each kind, OTHERS of each other fault of a cluster, under load (needs root; docs/cluster-crash)
 	cargo xtask preflight cluster

@@ -120,7 +120,7 @@ pub(crate) fn peers() -> Result<()> {
     require(&FOR_PEERS)
 }
 
-/// Prepares for `make cluster-demo` and `make cluster-crash`.
+/// Prepares for `make cluster-demo`, `make cluster-faults` and `make cluster-crash`.
 ///
 /// # Errors
 /// The missing things that can't be installed.

@@ -48,7 +48,7 @@ pub(super) enum Need {
     Program(&'static str),
 }
 
-pub(super) const SUITES: [Suite; 18] = [
+pub(super) const SUITES: [Suite; 17] = [
     Suite { name: "check", lane: Lane::Cargo, needs: &[], run: run_checks },
     Suite {
         name: "workspace",
@@ -87,26 +87,6 @@ pub(super) const SUITES: [Suite; 18] = [
             Need::Program("ip"),
         ],
         run: run_crash,
-    },
-    Suite {
-        name: "cluster",
-        lane: Lane::Beside,
-        needs: &[
-            Need::Root,
-            Need::Program("unshare"),
-            Need::Program("ip"),
-            Need::Program("nft"),
-            Need::Program("python3"),
-            Need::Program("etcd"),
-            Need::Program("etcdctl"),
-            Need::Program("ceph-mon"),
-            Need::Program("ceph-mgr"),
-            Need::Program("ceph-osd"),
-            Need::Program("ceph-mds"),
-            Need::Program("ceph-authtool"),
-            Need::Program("monmaptool"),
-        ],
-        run: run_cluster,
     },
     Suite { name: "fuzz", lane: Lane::Beside, needs: &[Need::Program("c++")], run: run_fuzz },
     Suite {
@@ -359,13 +339,6 @@ fn run_crash(run: &Run<'_>) -> Result<Tally> {
     let mut crash = Command::new(&run.programs.lab);
     crash.args(["crash", "--kills", CRASH_KILLS, "--cuts", CRASH_CUTS, "--weir"]);
     count_lines(crash.arg(&run.programs.weir), run.mark, tap_line)
-}
-
-/// Lets each part of a cluster fail once; `make cluster-crash` does so more often.
-fn run_cluster(run: &Run<'_>) -> Result<Tally> {
-    let mut faults = Command::new(&run.programs.cluster_lab);
-    faults.args(["faults", "--weir"]).arg(&run.programs.weir);
-    count_lines(&mut faults, run.mark, tap_line)
 }
 
 /// Packages the program twice, and has one package follow the other in a clean Debian.
