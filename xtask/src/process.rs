@@ -1,6 +1,7 @@
 //! Running other programs: their output as text, or passed on.
 
 use anyhow::{Context, Result, bail};
+use std::path::Path;
 use std::process::Command;
 
 /// The output of `program`; an error with its complaint if it fails.
@@ -20,8 +21,11 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Is there a program of this name on the search path?
+/// Is there a program of this name on the search path, or, if it has a slash, at this path?
 pub(crate) fn exists(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
