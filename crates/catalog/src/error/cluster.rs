@@ -23,9 +23,9 @@ pub enum ClusterError {
     /// Other gateways were faster, again and again.
     #[error("other gateways change the catalogue at the same time: repeat the request")]
     Overtaken,
-    /// The gateway is no longer a member.
+    /// The life of the gateway is not a member: not yet, not any more, or not while etcd comes back.
     #[error(
-        "gateway {gateway:?} is no longer a member of the cluster with this life: its process must be restarted"
+        "gateway {gateway:?} is not a member of the cluster at present: repeat the request; if that does not help, restart the gateway"
     )]
     NotMember {
         /// The gateway.

@@ -33,13 +33,13 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use volumes::Volumes;
 use weir_catalog::{Catalog, Ceph, Follower, GatewayId};
 use weir_cluster::SharedRight;
 use weir_control::config::{CephConfig, GatewayConfig, ServerConfig};
 use weir_etcd::{Connection, Keys};
-use weir_gateway::{End, Gateway, LocalState, Parts, Places};
+use weir_gateway::{End, Gateway, LocalState, Parts, Places, Status};
 use weir_links::KeyFile;
 use weir_server::{Bound, CephSessions, Server, Supervision};
 
@@ -51,6 +51,8 @@ const MOUNTS: usize = 4;
 const LOOK: Duration = Duration::from_millis(200);
 /// Time before etcd is asked again at the start.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Longest time until a life is a member, before commands are answered.
+const MEMBER: Duration = Duration::from_secs(5);
 
 /// Everything that is opened while the process may still open files and bind addresses.
 struct Opened {
@@ -176,12 +178,27 @@ impl<'a> Running<'a> {
         let Self { server, control, gateway, ceph, threads, _follower } = self;
         threads.spawn(watch_sessions(Arc::clone(&gateway), ceph));
         threads.spawn(end_with(Arc::clone(&gateway)));
+        membership(&gateway).await;
         let until = supervision.attend(&server);
         server.run_as(config, control, until).await?;
         match gateway.end().await {
             End::Asked => Ok(()),
             end => Err(anyhow!("this life of the gateway ended while it stopped: {end}")),
         }
+    }
+}
+
+/// Waits until the life is a member of the cluster, because its changes are refused before. A
+/// gateway that does not become one has to answer its operator, too, so this ends after a while.
+async fn membership(gateway: &Gateway) {
+    let is_member = |status: &Arc<Status>| {
+        let life = status.life;
+        status.view.attached.get(&life.gateway) == Some(&life.number)
+    };
+    if timeout(MEMBER, gateway.status().wait_for(is_member)).await.is_err() {
+        tracing::warn!(
+            "this life is no member of the cluster yet: changes are refused until it is"
+        );
     }
 }
 
