@@ -23,7 +23,7 @@ pub enum ClusterError {
     /// Other gateways were faster, again and again.
     #[error("other gateways change the catalogue at the same time: repeat the request")]
     Overtaken,
-    /// The life of the gateway is not a member: not yet, not any more, or not while etcd comes back.
+    /// The life of the gateway is not a member: not yet, or not any more, or etcd was away.
     #[error(
         "gateway {gateway:?} is not a member of the cluster at present: repeat the request; if that does not help, restart the gateway"
     )]
