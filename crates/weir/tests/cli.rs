@@ -790,7 +790,7 @@ fn lines_for_the_journal_begin_with_their_priority() {
         std::fs::read_to_string(log.path()).unwrap()
     };
     let journal = said(&|file| format!("{}:{}", file.dev(), file.ino()));
-    assert!(journal.starts_with("<4>weir_server::"), "{journal}");
+    assert!(journal.starts_with("<4>weir_process::"), "{journal}");
     let other = said(&|file| format!("{}:{}", file.dev(), file.ino() + 1));
-    assert!(other.contains(" WARN weir_server::"), "{other}");
+    assert!(other.contains(" WARN weir_process::"), "{other}");
 }
