@@ -100,8 +100,8 @@ pub use snapshot::Snapshot;
 pub use terms::{Terms, TermsChange};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
 pub use transfer::{
-    ClusterBackup, Import, back_up_cluster, cluster_exists, cluster_gateways, create_cluster,
-    export_cluster, import_into_cluster, preview_import, restore_cluster,
+    ClusterBackup, Import, back_up_cluster, check_import, cluster_exists, cluster_gateways,
+    create_cluster, export_cluster, import_into_cluster, preview_import, restore_cluster,
 };
 pub use users::{NewUser, UserChange};
 pub use volumes::{Condemned, NewVolume, VolumeChange};

@@ -11,7 +11,7 @@ mod import;
 mod saved;
 
 pub use export::export_cluster;
-pub use import::{Import, import_into_cluster, preview_import};
+pub use import::{Import, check_import, import_into_cluster, preview_import};
 pub use saved::{ClusterBackup, back_up_cluster, restore_cluster};
 
 use crate::cluster::{
@@ -104,12 +104,12 @@ fn memory() -> Result<Connection> {
     Ok(db)
 }
 
-/// The end of a large change that a gateway has begun, which may still be at it.
+/// The treatment of a large change that another gateway has begun and not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeftBehind {
-    /// It is undone.
+    /// The change is undone: no gateway runs that could end it.
     Undone,
-    /// It stays, and is an error (`Busy`).
+    /// The change stays, and is an error (`Busy`): its gateway may run.
     Kept,
 }
 
@@ -125,12 +125,13 @@ struct Replacement {
 
 impl Replacement {
     /// Prepares `image` as the catalogue of the cluster at `place`. What the cluster keeps is
-    /// merged into it ([`merge::keep_cluster`]). A large change that another gateway left behind
-    /// is undone.
+    /// merged into it ([`merge::keep_cluster`]), once `check` has passed for `image` and the
+    /// present catalogue.
     ///
     /// # Errors
-    /// `Exists` if the cluster has a pool, a level or a user and may not be replaced; `Missing`,
-    /// `WrongKey`, `Row`, `Newer`, `NotYet`, `TooMany`, `Unreachable`, `InDoubt`.
+    /// The errors of `check`; `Exists` if the cluster has a pool, a level or a user and may not be
+    /// replaced; `Busy`, `Missing`, `WrongKey`, `Row`, `Newer`, `NotYet`, `TooMany`, `Unreachable`,
+    /// `InDoubt`.
     fn prepare(
         place: &ClusterPlace,
         image: &Connection,

@@ -202,7 +202,17 @@ pub fn import_into_cluster(
     Ok(snapshot)
 }
 
+/// Checks whether [`import_into_cluster`] would be carried out, while no gateway runs. Nothing is
+/// changed but that a large change is undone that a gateway left behind when it ended.
+///
+/// # Errors
+/// The errors of [`import_into_cluster`].
+pub fn check_import(place: &ClusterPlace, import: &Import, replace: Replace) -> Result<()> {
+    import.prepare(place, (replace, LeftBehind::Undone)).map(drop)
+}
+
 /// The content that a cluster would have after [`import_into_cluster`], which is not carried out.
+/// Gateways may run.
 ///
 /// # Errors
 /// The errors of [`import_into_cluster`], and `Busy` while a gateway makes a large change.

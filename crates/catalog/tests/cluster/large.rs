@@ -5,7 +5,7 @@ use crate::world::{Cluster, GIB, pool};
 use std::sync::Arc;
 use weir_catalog::{
     BytesPerSecond, Catalog, Import, Mode, NewPool, NewVolume, PoolChange, Qos, Replace,
-    VolumeChange, import_into_cluster,
+    VolumeChange, check_import, import_into_cluster, preview_import,
 };
 
 /// More than a transaction has room for.
@@ -109,6 +109,25 @@ fn an_intent_is_not_removed_by_the_end_of_an_earlier_change() {
     import_into_cluster(&cluster.place("c"), &import, Replace::Never).unwrap();
     assert_eq!(own_levels(&cluster.gateway("d")), LEVELS);
     assert_eq!(traces(&cluster), [""; 0]);
+}
+
+#[test]
+fn a_preview_leaves_the_change_of_another_gateway_alone_and_an_import_undoes_it() {
+    let base = tempfile::tempdir().unwrap();
+    let import = many(base.path());
+    let cluster = Cluster::new();
+    cluster.store.down_after(2);
+    import_into_cluster(&cluster.place("a"), &import, Replace::Never).unwrap_err();
+    cluster.store.set_down(false);
+    let begun = cluster.dump();
+    let place = cluster.place("b");
+    let refused = preview_import(&place, &import, Replace::Never).unwrap_err();
+    assert_eq!((refused.code(), cluster.dump()), ("cluster_busy", begun));
+    check_import(&place, &import, Replace::Never).unwrap();
+    assert_eq!(traces(&cluster), [""; 0]);
+    assert_eq!(own_levels(&cluster.gateway("c")), 0, "a check imports nothing");
+    import_into_cluster(&place, &import, Replace::Never).unwrap();
+    assert_eq!(own_levels(&cluster.gateway("d")), LEVELS);
 }
 
 #[test]

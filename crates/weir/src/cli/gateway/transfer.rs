@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::json;
 use std::path::{PathBuf, absolute};
 use weir_catalog::{
-    Ceph, Import, InterfaceAddress, Replace, Snapshot, Volume, export_cluster, import_into_cluster,
-    preview_import,
+    Ceph, Import, InterfaceAddress, Replace, Snapshot, Volume, check_import, export_cluster,
+    import_into_cluster, preview_import,
 };
 use weir_control::config::CephConfig;
 
@@ -34,7 +34,7 @@ use weir_control::config::CephConfig;
 #[command(after_long_help = "\
 Examples:
   weir gateway import --data /var/lib/weir --pools-in /weir --dry-run \\
-    --address 10.0.0.5/24,10.0.0.6/24 /root/nas.backup --smb-key /root/smb.key
+    --address 10.0.0.5/24,10.0.0.6/24 /backup/nas.backup --smb-key /backup/smb.key
   weir gateway import --data /var/lib/weir --pools-in /weir \\
     --address 10.0.0.5/24,10.0.0.6/24 /mnt/old/var/lib/weir")]
 pub(crate) struct ImportArgs {
@@ -101,7 +101,7 @@ pub(crate) fn import(global: &Global, args: &ImportArgs) -> Result<()> {
         }
         let _held = shared.hold(std::iter::empty())?;
         // Refusals come before a file is written.
-        preview_import(&shared.place, &import, replace)?;
+        check_import(&shared.place, &import, replace)?;
         let kept = catalogue::keep(&machine, &shared.place, replace)?;
         Ok((import_into_cluster(&shared.place, &import, replace)?, kept))
     })?;
