@@ -11,7 +11,6 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{NonNull, null, null_mut};
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// Most commands under way at a time, each of which has a thread.
@@ -126,39 +125,41 @@ impl CephMonitors {
     pub fn blocklist(&self, addresses: &[String], time: Duration) -> std::io::Result<u64> {
         let lists = addresses.iter().map(|list| addresses_of(list));
         let single = lists.collect::<Result<Vec<_>, _>>()?.concat();
-        let refuse = |address: &String| {
-            self.command(&format!(
-                r#"{{"prefix":"osd blocklist","blocklistop":"add","addr":"{address}","expire":{}.0}}"#,
-                time.as_secs().max(1)
-            ))
-        };
-        for some in single.chunks(AT_A_TIME) {
-            // All at the same time: the monitors put commands that come together on record with one
-            // map, and wait for up to a second (`paxos_propose_interval`) between two maps.
-            std::thread::scope(|scope| {
-                let command = |address| {
-                    let thread = std::thread::Builder::new().name("blocklist".to_owned());
-                    let own = thread.spawn_scoped(scope, move || refuse(address));
-                    // Without a thread in this one.
-                    own.map_err(|_| refuse(address).map(drop))
-                };
-                let sent: Vec<_> = some.iter().map(command).collect();
-                let answer = |one: Result<ScopedJoinHandle<'_, _>, _>| match one {
-                    Ok(thread) => {
-                        let abnormal = |_| Err(std::io::Error::other("a thread ended abnormally"));
-                        thread.join().unwrap_or_else(abnormal).map(drop)
-                    }
-                    Err(answer) => answer,
-                };
-                let answers: Vec<std::io::Result<()>> = sent.into_iter().map(answer).collect();
-                answers.into_iter().collect::<std::io::Result<()>>()
-            })?;
-        }
+        single.chunks(AT_A_TIME).try_for_each(|some| self.refuse_all(some, time))?;
         let functions = Rados::get().map_err(std::io::Error::other)?;
         // SAFETY: the handle is valid and connected.
         let waited = unsafe { (functions.rados_wait_for_latest_osdmap)(self.raw.as_ptr()) };
         value(waited)?;
         self.epoch()
+    }
+
+    /// Sends a command for each of `addresses`, all at the same time: the monitors put commands
+    /// that come together on record with one map, and wait for up to a second
+    /// (`paxos_propose_interval`) between two maps.
+    fn refuse_all(&self, addresses: &[String], time: Duration) -> std::io::Result<()> {
+        std::thread::scope(|scope| {
+            let (mut threads, mut answers) = (Vec::new(), Vec::new());
+            for address in addresses {
+                let thread = std::thread::Builder::new().name("blocklist".to_owned());
+                match thread.spawn_scoped(scope, || self.refuse(address, time)) {
+                    Ok(thread) => threads.push(thread),
+                    // The system has no thread to give, so this thread sends the command.
+                    Err(_) => answers.push(self.refuse(address, time)),
+                }
+            }
+            let abnormal = |_| Err(std::io::Error::other("a thread ended abnormally"));
+            answers.extend(threads.into_iter().map(|one| one.join().unwrap_or_else(abnormal)));
+            answers.into_iter().collect()
+        })
+    }
+
+    /// Has the cluster refuse every request from one address.
+    fn refuse(&self, address: &str, time: Duration) -> std::io::Result<()> {
+        let seconds = time.as_secs().max(1);
+        let command = format!(
+            r#"{{"prefix":"osd blocklist","blocklistop":"add","addr":"{address}","expire":{seconds}.0}}"#
+        );
+        self.command(&command).map(drop)
     }
 
     /// The epoch of the map of OSDs, as the monitors have it on record.
