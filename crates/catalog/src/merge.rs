@@ -44,7 +44,7 @@ pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()
         match *name {
             "gateways" => *counter = present,
             "addresses" => *counter = merged(&mut all, &imported, present, &mut groups)?,
-            // The trees of volumes have their numbers, also of those that are forgotten now.
+            // CephFS still has the trees, by number, of volumes that the catalogue forgets now.
             _ => *counter = present.max(*counter),
         }
     }
@@ -74,15 +74,14 @@ pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()
 /// # Errors
 /// `NumbersTaken`, `Damaged`, `Database`.
 pub(crate) fn check_numbers(image: &Connection, db: &Connection) -> Result<()> {
-    let given = cluster::COUNTED.iter().zip(cluster::counters(db)?);
-    let last = given.filter(|(name, _)| **name == "volumes").map(|(_, last)| last).max();
-    let last = u64::try_from(last.unwrap_or(0)).unwrap_or(0);
+    let mut counted = cluster::COUNTED.iter().zip(cluster::counters(db)?);
+    let last = counted.find_map(|(name, last)| (*name == "volumes").then_some(last)).unwrap_or(0);
     let (new, present) = (rows::load(image, Path::new("/"))?, rows::load(db, Path::new("/"))?);
     let is_taken = |volume: &&Arc<Volume>| {
         let directory = new.pool(volume.pool).map(|pool| &pool.directory);
         let is_there = present.pools().any(|pool| Some(&pool.directory) == directory);
         let same = present.volume(volume.id).is_some_and(|other| other.name == volume.name);
-        is_there && u64::from(volume.id.0) <= last && !same
+        is_there && i64::from(volume.id.0) <= last && !same
     };
     let taken: Vec<_> = new.volumes().filter(is_taken).map(|one| one.name.clone()).collect();
     match taken.is_empty() {

@@ -126,7 +126,8 @@ pub fn restore_cluster(
         place,
         &backup.image,
         (replace, LeftBehind::Undone),
-        // Of its own history: trees of other catalogues have other marks.
+        // The numbers of volumes are those of the same cluster. Pools of another one have its mark
+        // in CephFS, so that no gateway serves them.
         |_, _| Ok(()),
     )?;
     let snapshot = replacement.snapshot()?;

@@ -29,7 +29,7 @@ use weir_lab::judge::Check;
 use weir_lab::stop::Stop;
 
 /// Let each part of a cluster on this machine fail in turn under load, and check that nothing that
-/// was acknowledged is lost (about five minutes for each fault once, as root).
+/// was acknowledged is lost (about seven minutes for each fault once, as root).
 ///
 /// Prints a line for each round in the form of the Test Anything Protocol.
 #[derive(Debug, Args)]

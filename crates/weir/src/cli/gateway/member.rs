@@ -160,7 +160,8 @@ impl Candidate {
         let lost = || anyhow!("gateway {name} was removed from the cluster at the same time");
         let number = row.ok_or_else(lost)?.id.0;
         let config = GatewayConfig { number, ..self.config.clone() };
-        // That of a gateway that was removed, or that the catalogue has forgotten.
+        // The directory may have the local state of a gateway that was removed, or that the
+        // catalogue has forgotten.
         LocalState::renew(&self.directory, GatewayId(number))?;
         config.write(&self.directory)?;
         Ok(config)
@@ -268,7 +269,7 @@ pub(crate) fn with_etcd<T>(
 ) -> Result<T> {
     beside_runtime(act)?.map_err(|error| match error.downcast_ref() {
         Some(CatalogError::Cluster(ClusterError::Unreachable { what })) => anyhow!(
-            "etcd at {} does not answer ({what}): check --etcd, and that etcd runs; then run the same command again",
+            "etcd at {} does not answer ({what}): check that this is its address and that it runs; then run the same command again",
             endpoints.join(", ")
         ),
         _ => error,

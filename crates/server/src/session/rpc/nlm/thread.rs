@@ -90,7 +90,7 @@ impl LockThread {
             }
         }
         self.service.stop();
-        // Whoever waits for an answer would wait for ever.
+        // A caller that waits for an answer would wait for ever.
         self.nlm.inbox.close();
         Ok(())
     }
