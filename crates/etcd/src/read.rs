@@ -25,6 +25,15 @@ enum Reason {
     Value(#[from] Fault),
 }
 
+impl RowError {
+    /// Is the row refused because it is of a newer version? Then the cluster was upgraded to a
+    /// version that this program is not of, and the row is whole.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        matches!(self.reason, Reason::Value(Fault::Newer(_)))
+    }
+}
+
 /// The rows of a cluster as far as they were read.
 #[derive(Clone, Debug)]
 pub struct Rows {
@@ -247,6 +256,16 @@ mod tests {
             ("gateway/00001", r#"{"version":9,"x":1}"#, "install a newer version"),
             ("group/0000000001", r#"{"version":1,"weight":-1,"home":null}"#, "invalid value"),
             ("group/0000000001", r#"{"version":1,"weight":1}"#, "missing field `home`"),
+            (
+                "group/0000000001",
+                r#"{"version":1,"weight":1,"home":null,"later":1}"#,
+                "unknown field `later`",
+            ),
+            (
+                "group/0000000001",
+                r#"{"version":1,"weight":1,"home":{"at":{"gateway":1,"life":1,"x":1},"came":"new","to":null}}"#,
+                "unknown field `x`",
+            ),
             ("generation", "01", "no whole number"),
             ("generation", "{}", "no whole number"),
             ("format", "70000", "no version"),
@@ -275,6 +294,55 @@ mod tests {
         let mut rows = Rows::new(keys);
         rows.take(b"/weir/a/cluster/gateway/00001", Some(written.as_bytes())).unwrap();
         assert_eq!(rows.view(1).records.gateways, records.gateways);
+    }
+
+    /// The rows of a cluster of commit db8735a3, as etcd had them: a key and a value on each line.
+    const LANDED: &str = include_str!("../tests/fixtures/records-of-version-1.txt");
+
+    fn landed() -> impl Iterator<Item = (&'static str, &'static str)> {
+        LANDED.lines().filter_map(|line| line.split_once(' '))
+    }
+
+    #[test]
+    fn the_rows_of_the_first_version_are_read_and_written_as_they_were() {
+        let mut rows = Rows::new(Keys::new("demo").unwrap());
+        for (key, value) in landed() {
+            rows.take(key.as_bytes(), Some(value.as_bytes())).unwrap();
+        }
+        let records = rows.view(1).records;
+        assert_eq!(records.format, Version(1));
+        let gateways = records.gateways.iter().map(|(gateway, row)| {
+            let key = rows.keys.text(Key::Gateway(*gateway));
+            (key, row::gateway_text(Version(1), row))
+        });
+        let groups = records.groups.iter().map(|(group, row)| {
+            (rows.keys.text(Key::Group(*group)), row::group_text(Version(1), *row))
+        });
+        let written: BTreeMap<String, String> = gateways.chain(groups).collect();
+        let is_row = |key: &str| key.contains("/gateway/") || key.contains("/group/");
+        let found = landed().filter(|(key, _)| is_row(key));
+        let found: BTreeMap<String, String> =
+            found.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        assert_eq!(written, found);
+        assert!(records.gateways.len() >= 2 && records.groups.len() >= 2, "{written:?}");
+    }
+
+    #[test]
+    fn a_row_of_a_newer_version_is_refused_with_words_and_the_last_state_stays() {
+        let mut rows = Rows::new(Keys::new("demo").unwrap());
+        for (key, value) in landed() {
+            rows.take(key.as_bytes(), Some(value.as_bytes())).unwrap();
+        }
+        let before = rows.view(1);
+        let newer = format!("\"version\":{},\"more\":1,", Version::CURRENT.0 + 1);
+        for (key, value) in landed().filter(|(_, value)| value.starts_with('{')) {
+            let value = value.replacen("\"version\":1,", &newer, 1);
+            let refused = rows.take(key.as_bytes(), Some(value.as_bytes())).unwrap_err();
+            assert!(refused.is_newer() && refused.to_string().contains("install a newer version"));
+            assert_eq!(rows.view(1), before);
+        }
+        let damaged = rows.take(b"/weir/demo/cluster/group/0000000001", Some(b"{")).unwrap_err();
+        assert!(!damaged.is_newer(), "{damaged}");
     }
 
     #[test]

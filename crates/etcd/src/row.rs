@@ -24,25 +24,19 @@ pub(crate) enum Fault {
     Damaged(String),
 }
 
-/// A value with the version in which it is written.
-#[derive(Serialize, Deserialize)]
-struct Versioned<T> {
-    version: u16,
-    #[serde(flatten)]
-    value: T,
-}
-
-/// The version alone, which every value of every version has.
+/// The version alone, which every value of every version has: the version in which it is written.
 #[derive(Deserialize)]
 struct VersionOnly {
     version: u16,
 }
 
-// A field that may be null has to be there: a row that lost one is damaged.
+// A field that may be null has to be there: a row that lost one is damaged. So is one with a field
+// that its version does not have: whoever changes a row writes all of it, and would drop the field.
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct GatewayRow {
+    version: u16,
     /// 16 hexadecimal digits.
     machine: String,
     /// The number of the latest life.
@@ -55,7 +49,7 @@ struct GatewayRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct MemberRow {
     since: u64,
     speaks: u16,
@@ -63,7 +57,7 @@ struct MemberRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct FenceRow {
     life: u32,
     sessions: Vec<String>,
@@ -73,8 +67,9 @@ struct FenceRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct GroupRow {
+    version: u16,
     weight: u64,
     /// Null if the group has no home yet.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -82,7 +77,7 @@ struct GroupRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct HomeRow {
     at: LifeRow,
     came: CameRow,
@@ -91,24 +86,28 @@ struct HomeRow {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct LifeRow {
     gateway: u16,
     life: u32,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum CameRow {
     New,
     Handed { from: LifeRow },
     Taken { from: LifeRow, barrier: u64 },
 }
 
-/// Before the members have agreed on a version, rows are written in the first.
-fn encode<T: Serialize>(format: Version, value: T) -> String {
-    let version = format.max(Version(1));
+/// The version in which rows are written. Before the members have agreed on one, it is the first.
+fn written(format: Version) -> u16 {
+    format.max(Version(1)).0
+}
+
+fn encode(value: &impl Serialize) -> String {
     // Maps with text keys, numbers and texts can always be written.
-    serde_json::to_string(&Versioned { version: version.0, value }).unwrap_or_default()
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn decode<T: DeserializeOwned>(value: &[u8]) -> Result<T, Fault> {
@@ -120,8 +119,7 @@ fn decode<T: DeserializeOwned>(value: &[u8]) -> Result<T, Fault> {
     if version > Version::CURRENT.0 {
         return Err(Fault::Newer(version));
     }
-    let Versioned { value, .. } = serde_json::from_slice(value).map_err(damaged)?;
-    Ok(value)
+    serde_json::from_slice(value).map_err(damaged)
 }
 
 /// A number alone: the generation, the format, a life, or what a gateway knows. These rows are
@@ -187,17 +185,18 @@ pub(crate) fn gateway_text(format: Version, gateway: &Gateway) -> String {
         gone: fence.gone,
     };
     let row = GatewayRow {
+        version: written(format),
         machine: format!("{:016x}", gateway.machine.0),
         life: gateway.number(),
         member,
         draining: gateway.draining,
         fences: gateway.fences.iter().map(fence).collect(),
     };
-    encode(format, row)
+    encode(&row)
 }
 
 pub(crate) fn group(value: &[u8]) -> Result<Group, Fault> {
-    let GroupRow { weight, home } = decode(value)?;
+    let GroupRow { weight, home, .. } = decode(value)?;
     let home = home.map_or(Home::Nowhere, |HomeRow { at, came, to }| Home::At {
         life: at.life(),
         came: match came {
@@ -227,7 +226,7 @@ pub(crate) fn group_text(format: Version, group: Group) -> String {
             to: to.map(LifeRow::of),
         }),
     };
-    encode(format, GroupRow { weight: group.weight, home })
+    encode(&GroupRow { version: written(format), weight: group.weight, home })
 }
 
 impl LifeRow {

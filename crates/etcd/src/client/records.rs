@@ -32,6 +32,14 @@ pub enum RecordsError {
     TooMany(#[from] TooMany),
 }
 
+impl RecordsError {
+    /// Is a row refused because it is of a newer version ([`RowError::is_newer`])?
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        matches!(self, Self::Row(error) if error.is_newer())
+    }
+}
+
 /// The records of a cluster, for one life of a gateway. Clones are of the same life.
 #[derive(Clone, Debug)]
 pub struct RecordsClient {
