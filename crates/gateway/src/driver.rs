@@ -17,11 +17,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use weir_cluster::timing::{ANSWER_WITHIN, TICK};
 use weir_cluster::{
     Action, Cluster, Command, Event, GroupId, LeaseRequest, Life, Records, Refusal, RequestId,
-    Right, SessionId, SharedRight, Transaction, Version, View,
+    Right, SessionId, SharedRight, Transaction, View,
 };
 use weir_core::Mono;
 use weir_etcd::{Follower, RecordsClient};
-use weir_links::{Heard, Mesh, Word};
+use weir_links::{Heard, Mesh, VERSION_OLDEST, Word};
 
 /// A command with the place for its answer.
 pub(crate) struct Asked {
@@ -233,7 +233,8 @@ impl<M: Machine, F: Fencing, S: Service> Driver<M, F, S> {
             }
             Action::Send { to, message } => self.mesh.send(to, Word::Message(message)),
             Action::AskHelper { gateway, asked } => {
-                let version = self.view.records.format.max(Version(1));
+                // The helper outlives servers, so it may be older than the records.
+                let version = VERSION_OLDEST;
                 let question = Word::Question { version, by: self.cluster.life(), at: asked };
                 self.helpers.send(gateway, question);
             }

@@ -66,6 +66,26 @@ pub enum StartError {
     Identity(#[source] io::Error),
 }
 
+/// The records of a cluster cannot be used to begin a life.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordedError {
+    /// They cannot be read at present, or are damaged.
+    #[error(transparent)]
+    Records(RecordsError),
+    /// They are newer than this program, for good.
+    #[error(
+        "the cluster was upgraded, and this program is older than its records ({0}): install the \
+         version of Weir that the other gateways have; nothing was changed"
+    )]
+    Newer(String),
+}
+
+impl From<RecordsError> for RecordedError {
+    fn from(error: RecordsError) -> Self {
+        if error.is_newer() { Self::Newer(error.to_string()) } else { Self::Records(error) }
+    }
+}
+
 /// A life of a gateway. It ends without a release when this is dropped.
 #[derive(Debug)]
 pub struct Gateway {
@@ -90,13 +110,18 @@ impl Gateway {
     /// there is none.
     ///
     /// # Errors
-    /// The records can't be read.
+    /// [`RecordedError`].
     pub async fn recorded(
         connection: &Connection,
         keys: &Keys,
         gateway: GatewayId,
-    ) -> Result<u32, RecordsError> {
+    ) -> Result<u32, RecordedError> {
         let view = RecordsClient::new(connection.clone(), keys.clone()).view().await?;
+        let (found, known) = (view.records.format, Version::CURRENT);
+        if found > known {
+            let what = format!("they are in version {found}, and it knows versions up to {known}");
+            return Err(RecordedError::Newer(what));
+        }
         Ok(view.records.gateways.get(&gateway).map_or(0, Row::number))
     }
 

@@ -34,7 +34,7 @@ mod state;
 mod status;
 
 pub use clock::now;
-pub use gateway::{Gateway, Parts, Places, StartError};
+pub use gateway::{Gateway, Parts, Places, RecordedError, StartError};
 pub use parts::{Failure, Fencing, Machine, Service};
 pub use state::{LocalState, StateError};
 pub use status::{End, Status};

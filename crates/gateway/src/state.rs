@@ -5,7 +5,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Read, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use weir_cluster::{GatewayId, Life, MachineId};
 
@@ -50,8 +50,19 @@ pub enum StateError {
     #[error("another process is this gateway: it has the lock on {}", .0.display())]
     Locked(PathBuf),
     /// The file has something else in it.
-    #[error("{} is no local state of a gateway in a format that this program knows", .0.display())]
+    #[error("{} is no local state of a gateway", .0.display())]
     Damaged(PathBuf),
+    /// The file is of a later version.
+    #[error(
+        "{} is in version {found}, which this program does not know: install a newer version of \
+         Weir", path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u16,
+    },
     /// It is another gateway's.
     #[error("{} is the local state of gateway {found}", path.display())]
     OtherGateway {
@@ -70,8 +81,8 @@ impl LocalState {
     /// is none yet, it is made, with a new random number.
     ///
     /// # Errors
-    /// Another process has the lock, the state is another gateway's or damaged, or the file system
-    /// fails.
+    /// Another process has the lock, the state is another gateway's, damaged or of a later version,
+    /// or the file system fails.
     pub fn open(directory: &Path, gateway: GatewayId) -> Result<Self, StateError> {
         let at = |path: PathBuf| move |source| StateError::Io { path, source };
         let path = directory.join(LOCK);
@@ -83,7 +94,11 @@ impl LocalState {
         })?;
         let path = directory.join(FILE);
         let content = match File::open(&path) {
-            Ok(file) => Content::read(file).map_err(at(path.clone()))?,
+            Ok(file) => match Content::read(file).map_err(at(path.clone()))? {
+                Some(Read::Content(content)) => Some(content),
+                Some(Read::Newer(found)) => return Err(StateError::Newer { path, found }),
+                None => None,
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Content {
                 version: VERSION,
                 gateway: gateway.0,
@@ -147,16 +162,34 @@ impl LocalState {
     }
 }
 
+/// The version alone, which the file of every version has.
+#[derive(Deserialize)]
+struct VersionOnly {
+    version: u16,
+}
+
+/// A file that was read.
+enum Read {
+    Content(Content),
+    /// One of this later version.
+    Newer(u16),
+}
+
 impl Content {
     /// The content of a file, if it is one.
-    fn read(file: File) -> io::Result<Option<Self>> {
+    fn read(file: File) -> io::Result<Option<Read>> {
         let mut bytes = Vec::new();
         file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+        let version = serde_json::from_slice(&bytes).ok().map(|VersionOnly { version }| version);
+        if let Some(found) = version.filter(|found| *found > VERSION) {
+            return Ok(Some(Read::Newer(found)));
+        }
         let content: Option<Self> = serde_json::from_slice(&bytes).ok();
-        Ok(content.filter(|content| {
+        let content = content.filter(|content| {
             let is_number = u64::from_str_radix(&content.machine, 16).is_ok();
             content.version == VERSION && content.machine.len() == 16 && is_number
-        }))
+        });
+        Ok(content.map(Read::Content))
     }
 
     /// Writes the file, so that at every moment the old or the new one is there.
@@ -175,6 +208,8 @@ mod tests {
     use super::*;
 
     const GATEWAY: GatewayId = GatewayId(3);
+    /// A state as version 0.1.0 of commit db8735a3 left it.
+    const LANDED: &str = include_str!("../tests/fixtures/gateway.json");
 
     #[test]
     fn numbers_grow_over_processes_and_beyond_the_record() {
@@ -218,7 +253,7 @@ mod tests {
         let cases = [
             "",
             &whole[..30],
-            &whole.replace(":1,", ":2,"),
+            &whole.replace(":1,", ":0,"),
             &whole.replace("0000000000000001", "1"),
             &whole.replace("0000000000000001", "x000000000000001"),
             &whole.replace("life", "lives"),
@@ -231,5 +266,33 @@ mod tests {
         fs::write(directory.path().join(FILE), whole).unwrap();
         let mut state = LocalState::open(directory.path(), GATEWAY).unwrap();
         assert_eq!(state.begin(0).unwrap().number, 5);
+    }
+
+    #[test]
+    fn the_state_that_the_first_version_left_is_read_and_written_in_its_form() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE);
+        fs::write(&path, LANDED).unwrap();
+        let mut state = LocalState::open(directory.path(), GatewayId(1)).unwrap();
+        let life = state.begin(0).unwrap();
+        let written = fs::read_to_string(&path).unwrap();
+        let number = |life: u32| format!("\"life\":{life}}}");
+        assert_eq!(written.replace(&number(life.number), &number(life.number - 1)), LANDED);
+    }
+
+    #[test]
+    fn a_newer_state_is_refused_with_words_and_stays_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE);
+        let newer = r#"{"version":2,"gateway":3,"machine":"1","life":4,"more":true}"#;
+        fs::write(&path, newer).unwrap();
+        for refused in [
+            LocalState::open(directory.path(), GATEWAY).map(drop).unwrap_err(),
+            LocalState::renew(directory.path(), GATEWAY).unwrap_err(),
+        ] {
+            assert!(matches!(refused, StateError::Newer { found: 2, .. }), "{refused}");
+            assert!(refused.to_string().contains("install a newer version"), "{refused}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), newer);
     }
 }
