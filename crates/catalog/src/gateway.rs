@@ -9,6 +9,7 @@ use crate::limits::Minimums;
 use crate::sealer::Sealer;
 use crate::{promises, rows, schema};
 use std::path::Path;
+use weir_cluster::Version;
 
 impl Catalog {
     /// Opens the catalogue of a cluster, on a gateway with this data directory, which holds what
@@ -89,23 +90,31 @@ impl Catalog {
         self.cluster().map(|link| (link.state().head.format, schema::newest_format()))
     }
 
-    /// Lets all gateways write the newest format that this version knows. To be called when every
-    /// gateway is of this version: others can't read the rows of a newer format.
+    /// Lets all gateways write the format of the catalogue that belongs to `version`. To be called
+    /// when the records of the cluster are in that version: then every gateway knows it, and none
+    /// that does not can become a member any more. Gives the format if it was raised; it is never
+    /// lowered.
     ///
     /// # Errors
     /// The errors of a change.
-    pub fn raise_cluster_format(&self) -> Result<()> {
-        self.with_cluster(|link, db| {
-            self.catch_up(link, db)?;
-            let (state, format) = (link.state(), schema::newest_format());
-            if state.head.format < format {
-                let head = Head { format, ..state.head.clone() };
-                link.send(&state, &head, Vec::new())?;
-                self.follow_once(link, db)?;
+    pub fn raise_cluster_format(&self, version: Version) -> Result<Option<u32>> {
+        let format = schema::format_in(version);
+        let is_behind = |link: &Link| link.state().head.format < format;
+        let raised = self.with_cluster(|link, db| {
+            if !is_behind(link) {
+                return Ok(None);
             }
-            Ok(())
+            self.catch_up(link, db)?;
+            let state = link.state();
+            if !is_behind(link) {
+                return Ok(None);
+            }
+            let head = Head { format, ..state.head.clone() };
+            link.send(&state, &head, Vec::new())?;
+            self.follow_once(link, db)?;
+            Ok(Some(format))
         })?;
-        Ok(())
+        Ok(raised.flatten())
     }
 }
 

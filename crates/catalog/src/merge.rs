@@ -28,8 +28,8 @@ pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()
     let tx = image.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let present = cluster::counters(db)?;
     let members = ["gateways", "addresses"];
-    let mut counted = cluster::COUNTED.iter().zip(present);
-    if counted.all(|(name, counter)| counter == 0 || !members.contains(name)) {
+    let mut counted = cluster::COUNTED.iter().zip(&present);
+    if counted.all(|((name, _), counter)| *counter == 0 || !members.contains(name)) {
         spread(&tx)?;
         return Ok(tx.commit()?);
     }
@@ -39,8 +39,8 @@ pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()
     let mut counters = cluster::counters(&tx)?;
     let mut all = members::load_addresses(db)?;
     let mut groups = BTreeMap::new();
-    for (name, (counter, present)) in cluster::COUNTED.iter().zip(counters.iter_mut().zip(present))
-    {
+    let each = cluster::COUNTED.iter().zip(counters.iter_mut().zip(present));
+    for ((name, _), (counter, present)) in each {
         match *name {
             "gateways" => *counter = present,
             "addresses" => *counter = merged(&mut all, &imported, present, &mut groups)?,
@@ -75,7 +75,8 @@ pub(crate) fn keep_cluster(image: &mut Connection, db: &Connection) -> Result<()
 /// `NumbersTaken`, `Damaged`, `Database`.
 pub(crate) fn check_numbers(image: &Connection, db: &Connection) -> Result<()> {
     let mut counted = cluster::COUNTED.iter().zip(cluster::counters(db)?);
-    let last = counted.find_map(|(name, last)| (*name == "volumes").then_some(last)).unwrap_or(0);
+    let last = counted.find_map(|((name, _), last)| (*name == "volumes").then_some(last));
+    let last = last.unwrap_or(0);
     let (new, present) = (rows::load(image, Path::new("/"))?, rows::load(db, Path::new("/"))?);
     let is_taken = |volume: &&Arc<Volume>| {
         let directory = new.pool(volume.pool).map(|pool| &pool.directory);

@@ -4,6 +4,7 @@ use crate::error::{CatalogError, Result};
 use crate::image;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::Path;
+use weir_cluster::Version;
 
 /// Migration `n` leads from format `n` to `n + 1`; the format is SQLite's `user_version`.
 const MIGRATIONS: &[&str] = &[
@@ -204,9 +205,23 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(db)
 }
 
+/// The formats of the catalogue of a cluster, each with the version of the cluster's records that
+/// has it. A migration that is added here needs a new version ([`Version::CURRENT`]): gateways of
+/// the one before would be given rows that they can't read otherwise.
+const FORMATS: &[(Version, u32)] = &[(Version(1), 13)];
+
 /// The newest format.
 pub(crate) fn newest_format() -> u32 {
-    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX).saturating_add(Version::AHEAD.into())
+}
+
+/// The format that the catalogue of a cluster has at least while its records are in `version`.
+pub(crate) fn format_in(version: Version) -> u32 {
+    if version >= Version::CURRENT {
+        return newest_format();
+    }
+    let known = FORMATS.iter().rev().find(|(since, _)| *since <= version);
+    known.map_or(0, |(_, format)| *format)
 }
 
 /// A new database in memory, in the newest format.
@@ -249,8 +264,9 @@ pub(crate) fn known_format(db: &Connection, path: &Path) -> Result<i64> {
 
 /// The migrations from format `found` to the newest.
 fn pending(found: i64, path: &Path) -> Result<&'static [&'static str]> {
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let pending = usize::try_from(found).ok().and_then(|done| MIGRATIONS.get(done..));
+    let known = i64::from(newest_format());
+    let done = usize::try_from(found).ok().filter(|_| found <= known);
+    let pending = done.and_then(|done| MIGRATIONS.get(done.min(MIGRATIONS.len())..));
     pending.ok_or_else(|| CatalogError::NewerFormat { path: path.to_owned(), found, known })
 }
 
@@ -260,7 +276,7 @@ pub(crate) fn migrate(db: &mut Connection, path: &Path) -> Result<()> {
     for migration in pending(known_format(&tx, path)?, path)? {
         tx.execute_batch(migration)?;
     }
-    tx.pragma_update(None, "user_version", MIGRATIONS.len())?;
+    tx.pragma_update(None, "user_version", newest_format())?;
     tx.commit()?;
     Ok(())
 }
@@ -297,6 +313,17 @@ mod tests {
             assert_eq!(found.as_deref(), Some(*landed), "{made}: format {at} to {to}");
         }
         assert_eq!(MIGRATIONS.len(), LANDED.len(), "a new migration has no line here");
+    }
+
+    #[test]
+    fn each_format_of_a_cluster_has_a_version_and_none_comes_without_one() {
+        let newest = u32::try_from(MIGRATIONS.len()).unwrap();
+        let (last, format) = *FORMATS.last().unwrap();
+        assert_eq!(format, newest, "a migration needs a version of the cluster's records");
+        assert!(last <= Version::CURRENT, "the version of this format is not spoken");
+        assert!(FORMATS.is_sorted() && FORMATS.windows(2).all(|two| two[0].0 < two[1].0));
+        assert_eq!((format_in(Version(0)), format_in(Version(1))), (0, 13));
+        assert_eq!(format_in(Version(u16::MAX)), newest_format());
     }
 
     /// Of the words alone: spaces and ends of lines are no part of a table.

@@ -109,12 +109,62 @@ fn forgotten(view: &View) -> Option<Change> {
     done.find(|(life, _)| !has_groups(*life)).map(|(life, _)| Change::Forget { life })
 }
 
-/// The newest format that all members understand.
+/// The newest format that all gateways understand. A gateway that is down may come back as the
+/// program that it was, and no format is ever lowered; so until it is back, or removed, the format
+/// stays.
 fn format(view: &View) -> Option<Change> {
+    if view.records.gateways.values().any(|row| row.member().is_none()) {
+        return None;
+    }
     let common: Version = view.members().map(|(_, member)| member.speaks).min()?;
     (common > view.records.format).then_some(Change::Format(common))
 }
 
 fn changed(homes: Vec<(GroupId, Home)>) -> Option<Change> {
     (!homes.is_empty()).then_some(Change::Homes(homes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Registration;
+    use crate::id::MachineId;
+    use crate::records::Records;
+
+    /// The records of gateways 1, 2 and so on, which know these versions.
+    fn view(speaks: &[u16], more: &[Change]) -> View {
+        let mut records = Records::default();
+        for (gateway, speaks) in (1..).zip(speaks) {
+            let life = Life { gateway: GatewayId(gateway), number: 1 };
+            let machine = MachineId(gateway.into());
+            let (speaks, sessions) = (Version(*speaks), Vec::new());
+            let new = Registration { life, machine, speaks, sessions };
+            records = records.with(&Change::Register(new));
+        }
+        for change in more {
+            records = records.with(change);
+        }
+        View { records: records.into(), ..View::default() }
+    }
+
+    #[test]
+    fn the_format_is_the_newest_that_all_know_and_is_never_lowered() {
+        let raised =
+            |speaks: &[u16], now: u16| format(&view(speaks, &[Change::Format(Version(now))]));
+        assert_eq!(raised(&[1, 1, 1], 0), Some(Change::Format(Version(1))));
+        assert_eq!(raised(&[2, 1, 2], 1), None, "one of them is old");
+        assert_eq!(raised(&[2, 3, 2], 1), Some(Change::Format(Version(2))));
+        assert_eq!(raised(&[2, 2, 2], 2), None);
+        assert_eq!(raised(&[1, 2, 2], 2), None, "an old one came too late");
+        assert_eq!(raised(&[], 0), None);
+    }
+
+    #[test]
+    fn the_format_stays_while_a_gateway_is_down() {
+        let life = Life { gateway: GatewayId(3), number: 1 };
+        let down = Change::Condemn { life, gone: true };
+        let removed = [down, Change::Remove { gateway: GatewayId(3) }];
+        assert_eq!(format(&view(&[2, 2, 1], &removed[..1])), None, "it may come back as it was");
+        assert_eq!(format(&view(&[2, 2, 1], &removed)), Some(Change::Format(Version(2))));
+    }
 }

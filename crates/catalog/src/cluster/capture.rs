@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use std::fmt::Write as _;
 
 /// The counters of ids, in the order of [`COUNTED`].
-pub(crate) type Counters = [i64; COUNTED.len()];
+pub(crate) type Counters = Vec<i64>;
 
 /// Makes the triggers.
 pub(crate) fn install(db: &Connection) -> Result<()> {
@@ -115,17 +115,16 @@ fn read(db: &Connection, place: &Place) -> Result<Option<Document>> {
 
 /// The counters of ids.
 pub(crate) fn counters(db: &Connection) -> Result<Counters> {
-    let mut counters = Counters::default();
-    for (counter, name) in counters.iter_mut().zip(COUNTED) {
+    let counter = |(name, _): &(&str, u32)| {
         let find = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
-        *counter = db.query_row(find, [name], |row| row.get(0))?;
-    }
-    Ok(counters)
+        Ok(db.query_row(find, [name], |row| row.get(0))?)
+    };
+    COUNTED.iter().map(counter).collect()
 }
 
 /// Sets the counters of ids.
-pub(crate) fn set_counters(tx: &Connection, counters: &Counters) -> Result<()> {
-    for (counter, name) in counters.iter().zip(COUNTED) {
+pub(crate) fn set_counters(tx: &Connection, counters: &[i64]) -> Result<()> {
+    for (counter, (name, _)) in counters.iter().zip(COUNTED) {
         tx.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [name])?;
         tx.execute("INSERT INTO sqlite_sequence VALUES (?1, ?2)", params![name, counter])?;
     }

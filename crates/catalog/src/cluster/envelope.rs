@@ -4,6 +4,7 @@
 
 use super::capture::Counters;
 use super::document::row_error;
+use super::tables::{COUNTED, counted};
 use crate::error::{ClusterError, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ pub(crate) struct Head {
     pub(crate) change: String,
     /// The gateway that made it.
     pub(crate) gateway: String,
-    /// The counters of ids, in the order of `COUNTED`.
+    /// The counters of ids, in the order of `COUNTED`: in the store those of the format.
     pub(crate) counters: Counters,
 }
 
@@ -40,6 +41,18 @@ impl Head {
     pub(crate) fn first(format: u32, instance: String, counters: Counters) -> Self {
         let (change, gateway) = (String::new(), String::new());
         Self { v: VERSION, format, generation: 0, instance, change, gateway, counters }
+    }
+
+    /// The head as it is stored: without the counters of formats after its own.
+    pub(crate) fn stored(mut self) -> Self {
+        self.counters.truncate(counted(self.format));
+        self
+    }
+
+    /// The head with all counters: those of formats after its own have counted nothing.
+    pub(super) fn complete(mut self) -> Self {
+        self.counters.resize(COUNTED.len(), 0);
+        self
     }
 }
 

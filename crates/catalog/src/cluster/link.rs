@@ -14,7 +14,7 @@ use super::store::{
     Changes, ClusterStore, Decision, Guard, Listing, OPERATIONS_MAX, Operation, StoreError,
     TRANSACTION_BYTES_MAX,
 };
-use super::tables::Guarded;
+use super::tables::{Guarded, counted};
 use super::vault::{self, Vault};
 use crate::directory;
 use crate::error::{CatalogError, ClusterError, Result};
@@ -298,7 +298,7 @@ impl Link {
     pub(super) fn heading(&self, head: &Head, change: &str) -> Result<Vec<Operation>> {
         let (change, gateway) = (change.to_owned(), self.place.gateway.clone());
         let last = envelope::write(&Last::of(&change))?;
-        let head = envelope::write(&Head { change, gateway, ..head.clone() })?;
+        let head = envelope::write(&Head { change, gateway, ..head.clone() }.stored())?;
         Ok(vec![
             Operation::Put { key: self.key("head"), value: head },
             Operation::Put { key: self.last(), value: last },
@@ -544,10 +544,11 @@ fn read_head(path: &str, value: &[u8]) -> Result<Head> {
         return Err(ClusterError::Newer { key: path.to_owned(), found, known }.into());
     }
     let countable = i64::try_from(head.generation).is_ok();
-    if !countable || head.counters.iter().any(|&counter| counter < 0) {
+    let counted = head.counters.len() == counted(head.format);
+    if !countable || !counted || head.counters.iter().any(|&counter| counter < 0) {
         return Err(row_error(path, "its numbers are out of bounds").into());
     }
-    Ok(head)
+    Ok(head.complete())
 }
 
 fn insert(documents: &mut Documents, path: &str, value: Option<&[u8]>) -> Result<()> {

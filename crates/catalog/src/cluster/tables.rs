@@ -92,8 +92,15 @@ const fn blob(name: &'static str) -> Column {
     Column::new(name, Kind::Blob)
 }
 
-/// The tables with counters of ids, which are in the head.
-pub(crate) const COUNTED: [&str; 5] = ["accounts", "pools", "volumes", "addresses", "gateways"];
+/// The tables with counters of ids, which are in the head, each with the format since which they
+/// are; in the order of these.
+pub(crate) const COUNTED: [(&str, u32); 5] = [
+    ("accounts", 0),
+    ("pools", 0),
+    ("volumes", 0),
+    ("addresses", GATEWAYS),
+    ("gateways", GATEWAYS),
+];
 /// The format that has addresses, gateways and pools on CephFS.
 const GATEWAYS: u32 = 13;
 
@@ -293,6 +300,11 @@ const CALIBRATIONS: Table = Table {
     }],
     guarded: Guarded::ByHead,
 };
+
+/// The number of counters in a head of this format.
+pub(crate) fn counted(format: u32) -> usize {
+    COUNTED.iter().filter(|(_, since)| *since <= format).count()
+}
 
 /// The table of this name.
 pub(crate) fn named(name: &str) -> Option<&'static Table> {

@@ -18,6 +18,7 @@ mod memory;
 mod model;
 mod sharing;
 mod transfer;
+mod versions;
 mod world;
 
 use faults::Shared;

@@ -24,14 +24,19 @@ impl Cluster {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("c{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let store = Arc::new(Store::new(crate::shared(&name)));
-        let base = tempfile::tempdir().unwrap();
-        let cluster = Self { store, base, name, key: ClusterKey::new([1; 32]) };
+        let cluster = Self::without_catalogue(name, [1; 32]);
         create_cluster(&cluster.place("first")).unwrap();
         let first = cluster.gateway("first");
         first.add_address("10.0.0.1/24".parse().unwrap(), Mode::Commit).unwrap();
         drop(first);
         cluster
+    }
+
+    /// A cluster of which the store has nothing.
+    pub(crate) fn without_catalogue(name: String, key: [u8; 32]) -> Self {
+        let store = Arc::new(Store::new(crate::shared(&name)));
+        let base = tempfile::tempdir().unwrap();
+        Self { store, base, name, key: ClusterKey::new(key) }
     }
 
     /// The key in the store of `path`.

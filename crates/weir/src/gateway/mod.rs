@@ -15,6 +15,7 @@
 
 mod commands;
 mod fencing;
+mod formats;
 mod groups;
 mod machine;
 mod peers;
@@ -39,7 +40,7 @@ use weir_catalog::{Catalog, Ceph, Follower, GatewayId};
 use weir_cluster::SharedRight;
 use weir_control::config::{CephConfig, GatewayConfig, ServerConfig};
 use weir_etcd::{Connection, Keys};
-use weir_gateway::{End, Gateway, LocalState, Parts, Places, Status};
+use weir_gateway::{End, Gateway, LocalState, Parts, Places, RecordedError, Status};
 use weir_links::KeyFile;
 use weir_server::{Bound, CephSessions, Server, Supervision};
 
@@ -87,7 +88,7 @@ pub(crate) fn serve(config: &ServerConfig, gateway: &GatewayConfig) -> Result<()
         tracing::info!("stopped before etcd answered");
         return Ok(());
     };
-    let running = Running::start(config, gateway, (opened, recorded?), &threads)?;
+    let running = Running::start(config, gateway, (opened, recorded??), &threads)?;
     let served = control.block_on(running.run(config, supervision));
     threads.shutdown_background();
     served
@@ -169,6 +170,7 @@ impl<'a> Running<'a> {
             tell_places.send_replace(groups::places(snapshot));
             tell_catalogued.send_replace(Catalogued::of(snapshot));
         })?;
+        threads.spawn(formats::keep(Arc::clone(&gateway), Arc::clone(&catalog)));
         threads.spawn(Groups::new(Arc::clone(&gateway), catalog, catalogued).keep());
         Ok(Self { server, control, gateway, ceph, threads, _follower: follower })
     }
@@ -209,10 +211,14 @@ async fn listen(address: SocketAddr) -> Result<TcpListener> {
 }
 
 /// The number of the latest life in the records, as soon as etcd answers.
-async fn recorded(connection: Connection, keys: Keys, gateway: GatewayId) -> u32 {
+///
+/// # Errors
+/// The records are newer than this program.
+async fn recorded(connection: Connection, keys: Keys, gateway: GatewayId) -> Result<u32> {
     loop {
         match Gateway::recorded(&connection, &keys, gateway).await {
-            Ok(number) => return number,
+            Ok(number) => return Ok(number),
+            Err(error @ RecordedError::Newer(_)) => return Err(error.into()),
             Err(error) => {
                 tracing::warn!(%error, "waiting for etcd, which a gateway needs to start");
                 sleep(AGAIN).await;
