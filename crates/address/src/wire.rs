@@ -10,8 +10,10 @@ use crate::place::{Interface, InvalidPlace, Place};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use weir_core::Mono;
 
-/// The version of the frames and messages here. Both ends are the same program, so that another
-/// version is a fault and not a neighbour in an upgrade.
+/// The version of the frames and messages here. The frames of a server reach the helper over the
+/// link of `weir-helper`, and these two may be of different versions of Weir during an upgrade. So
+/// whoever changes this version changes that of the link as well: it is compared before anything
+/// is served, and the refusal says what to restart.
 const VERSION: u8 = 1;
 
 /// Bytes of a frame before the message: version, kind, number.
@@ -428,6 +430,51 @@ mod tests {
             Report::Ended { address },
             Report::Failed { address, words: "the hook".to_owned() },
         ]
+    }
+
+    /// Bytes of commit db8735a3: a helper of that version may serve a server of this one, and the
+    /// other way round.
+    #[test]
+    fn the_frames_of_the_first_version_stay_the_same() {
+        let requests: [(Request, &[u8]); 3] = [
+            (
+                Request::Renew { until: Mono(7) },
+                &[0, 0, 0, 14, 1, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 7],
+            ),
+            (
+                Request::Release { address: "10.0.0.9".parse().unwrap() },
+                &[0, 0, 0, 11, 1, 3, 0, 0, 0, 9, 4, 10, 0, 0, 9],
+            ),
+            (
+                Request::Tickle {
+                    local: "10.0.0.9:2049".parse().unwrap(),
+                    clients: vec!["10.0.0.1:700".parse().unwrap()],
+                },
+                &[
+                    0, 0, 0, 22, 1, 4, 0, 0, 0, 9, 4, 10, 0, 0, 9, 8, 1, 0, 1, 4, 10, 0, 0, 1, 2,
+                    188,
+                ],
+            ),
+        ];
+        for (message, bytes) in requests {
+            let request = Numbered { number: 9, message };
+            assert_eq!(request.frame(), bytes);
+            let mut frames = Frames::default();
+            frames.push(bytes);
+            assert_eq!(frames.request().unwrap(), Some(request));
+        }
+        let landed: [&[u8]; 4] = [
+            &[0, 0, 0, 6, 1, 129, 0, 0, 0, 9],
+            &[0, 0, 0, 8, 1, 130, 0, 0, 0, 0, b'n', b'o'],
+            &[0, 0, 0, 11, 1, 131, 0, 0, 0, 0, 4, 10, 0, 0, 9],
+            b"\0\0\0\x13\x01\x84\0\0\0\0\x04\x0a\0\0\x09the hook",
+        ];
+        for (report, bytes) in reports().into_iter().zip(landed) {
+            assert_eq!(report.frame(), bytes);
+            let mut frames = Frames::default();
+            frames.push(bytes);
+            assert_eq!(frames.report().unwrap(), Some(report));
+        }
     }
 
     #[test]

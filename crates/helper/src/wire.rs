@@ -10,8 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use weir_cluster::timing::GATEWAYS_MAX;
 use weir_cluster::{GatewayId, Life, MachineId};
 
-/// The version of the messages. Server and helper are of one installation; a helper that runs
-/// since before an upgrade has to be restarted before the server.
+/// The version of the messages, those about addresses included. The helper outlives servers, so
+/// that of a version of Weir may serve a server of another: as long as this number is the same.
+/// Otherwise each refuses the other with words, and the helper has to be restarted while the server
+/// is stopped. The helper's first message has its version.
 const VERSION: u8 = 1;
 
 /// Longest text in a message, in bytes. Beyond: it is cut.
@@ -378,6 +380,54 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Bytes of commit db8735a3: a helper of that version may serve a server of this one, and the
+    /// other way round.
+    #[test]
+    fn the_bytes_of_the_first_version_stay_the_same() {
+        let life = Life { gateway: GatewayId(1), number: 2 };
+        let machine = MachineId(0x0102_0304_0506_0708);
+        let servers = [(GatewayId(3), "10.0.1.3:7450".parse().unwrap())].into();
+        let asked: [(Request, &[u8]); 5] = [
+            (
+                Request::Announce(machine, life),
+                &[1, 1, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 0, 0, 0, 2],
+            ),
+            (
+                Request::Attach(machine, life),
+                &[1, 2, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 0, 0, 0, 2],
+            ),
+            (Request::Note(life), &[1, 3, 0, 0, 0, 7, 0, 1, 0, 0, 0, 2]),
+            (Request::Unnote(life), &[1, 4, 0, 0, 0, 7, 0, 1, 0, 0, 0, 2]),
+            (Request::Follow(servers), &[1, 5, 0, 0, 0, 7, 0, 3, 4, 10, 0, 1, 3, 0x1d, 0x1a]),
+        ];
+        for (request, bytes) in asked {
+            let message = ToHelper::Request(7, request);
+            assert_eq!(message.encode(), bytes);
+            assert_eq!(ToHelper::decode(bytes), Ok(message));
+        }
+        let refused = |why| ToServer::Refused { number: 7, words: "no".to_owned(), why };
+        let said: [(ToServer, &[u8]); 7] = [
+            (ToServer::Welcome, &[1, 129, 0, 0, 0, 0]),
+            (ToServer::Done(7), &[1, 130, 0, 0, 0, 7]),
+            (ToServer::Attached { number: 7, known: true }, &[1, 131, 0, 0, 0, 7, 1]),
+            (refused(Why::Other), &[1, 132, 0, 0, 0, 7, 0, b'n', b'o']),
+            (refused(Why::Busy), &[1, 132, 0, 0, 0, 7, 1, b'n', b'o']),
+            (refused(Why::UnknownLife), &[1, 132, 0, 0, 0, 7, 2, b'n', b'o']),
+            (ToServer::Address(vec![9]), &[1, 64, 0, 0, 0, 0, 9]),
+        ];
+        for (message, bytes) in said {
+            assert_eq!(message.encode(), bytes);
+            assert_eq!(ToServer::decode(bytes), Ok(message));
+        }
+    }
+
+    #[test]
+    fn the_first_message_of_another_version_says_what_to_do() {
+        let refused = ToServer::decode(&[2, 129, 0, 0, 0, 0, 5]).unwrap_err();
+        assert_eq!(refused, WireError::Version(2));
+        assert!(refused.to_string().contains("restart the helper, then the server"), "{refused}");
     }
 
     #[test]

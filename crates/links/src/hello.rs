@@ -194,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_of_the_first_version_is_understood_and_understands() {
+        // Bytes of commit db8735a3.
+        let landed = b"WEIRLINK\0\x01\0\x01\0\x01\0\0\0\x02";
+        let hello = Hello::decode(landed).unwrap();
+        assert_eq!(hello, between(1, 1));
+        let welcome = hello.answer(life(2, 3)).encode();
+        assert_eq!(welcome, b"\x01\0\x01\0\x02\0\0\0\x03");
+        let welcome = Answer::Welcome { from: life(2, 3), version: Version(1) };
+        assert_eq!(Answer::decode(b"\x01\0\x01\0\x02\0\0\0\x03"), Ok(welcome));
+    }
+
+    #[test]
     fn the_newest_version_of_both_is_spoken() {
         let own = life(2, 1);
         let dialled = |oldest, newest| between(oldest, newest).answer(own);

@@ -227,6 +227,14 @@ mod tests {
             Word::Helper(word).encode(),
             b"\0\x01\x04\0\0\0\0\0\0\0\x08\0\x01\0\0\0\x02\x01\x01\0\x03\0\0\0\x04\0\0\0\0\0\0\0\x07\0"
         );
+        // And they are read as what they were written for.
+        assert_eq!(Word::decode(&Word::Helper(word).encode()), Ok(Word::Helper(word)));
+        for (bytes, body) in [
+            (ask, Body::Ask { asked: Mono(5), in_vain: true }),
+            (promise, Body::Promise { to, asked: Mono(5) }),
+        ] {
+            assert_eq!(Word::decode(&bytes), Ok(Word::Message(Message { version, from, body })));
+        }
     }
 
     #[test]

@@ -207,6 +207,11 @@ mod tests {
         assert_eq!(connections.values().map(BTreeSet::len).sum::<usize>(), CONNECTIONS_MAX);
         let value = serde_json::to_vec(&Row { version: VERSION, connections: connections.clone() });
         assert_eq!(read(&value.unwrap()).unwrap().connections, connections);
+        // Of commit db8735a3.
+        let landed =
+            r#"{"version":1,"connections":{"10.0.0.5:2049":["10.0.1.1:700","10.0.1.1:701"]}}"#;
+        let row = read(landed.as_bytes()).unwrap();
+        assert_eq!(serde_json::to_string(&row).unwrap(), landed);
         let newer = serde_json::to_vec(&Row { version: 2, connections }).unwrap();
         assert!(read(&newer).is_none() && read(b"{").is_none());
     }
