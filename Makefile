@@ -14,6 +14,8 @@ CRASH_OUT ?= docs/crash
 DEATHS ?= 100
 OTHERS ?= 20
 CLUSTER_CRASH_OUT ?= docs/cluster-crash
+UPGRADE_FROM ?= db8735a3
+CLUSTER_UPGRADE_OUT ?= target/cluster-upgrade
 MANY_OUT ?= docs/performance
 LIVE_OUT ?= docs/performance
 WIDE_OUT ?= docs/performance
@@ -23,7 +25,7 @@ VDBENCH_OUT ?= target/vdbench-hosts
 PAIRS_OUT ?= target/pairs
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo cluster-faults cluster-crash
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo cluster-faults cluster-crash cluster-upgrade
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -82,6 +84,16 @@ cluster-crash: ## DEATHS ends of gateways of each kind, OTHERS of each other fau
 	cargo build --release --locked --package weir-weir --features cluster
 	cargo build --release --locked --package weir-cluster-lab
 	target/release/weir-cluster-lab faults --deaths $(DEATHS) --rounds $(OTHERS) --bars --out $(CLUSTER_CRASH_OUT) --commit $(shell git rev-parse --short HEAD)
+
+cluster-upgrade: ## the last landed version (UPGRADE_FROM=), this one and one after it in one cluster, under load, forward and back (needs root; target/cluster-upgrade)
+	cargo xtask preflight cluster
+	test -d target/upgrade/source || git worktree add --force --detach target/upgrade/source $(UPGRADE_FROM)
+	git -C target/upgrade/source checkout --quiet --detach $(UPGRADE_FROM)
+	cd target/upgrade/source && cargo build --release --locked --package weir-weir --features cluster --target-dir ../from
+	WEIR_NEXT_VERSION=1 cargo build --release --locked --package weir-weir --features cluster --target-dir target/upgrade/next
+	cargo build --release --locked --package weir-weir --features cluster
+	cargo build --release --locked --package weir-cluster-lab
+	target/release/weir-cluster-lab upgrade --bars --out $(CLUSTER_UPGRADE_OUT) --from target/upgrade/from/release/weir --from-commit $(UPGRADE_FROM) --next target/upgrade/next/release/weir --commit $(shell git rev-parse --short HEAD)
 
 client-cost: ## what an operation costs weir bench and other NFS clients in user space (docs/performance)
 	cargo build --release --locked

@@ -12,6 +12,7 @@ mod demo;
 mod faults;
 mod load;
 mod stage;
+mod upgrade;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -37,6 +38,7 @@ struct Arguments {
 enum Command {
     Demo(demo::Demo),
     Faults(faults::Faults),
+    Upgrade(upgrade::Upgrade),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +68,7 @@ fn execute(command: &Command, inside: Option<PathBuf>) -> Result<u8> {
     let report = match command {
         Command::Demo(demo) => demo.run(&work, &stop)?,
         Command::Faults(faults) => faults.run(&work, &stop)?,
+        Command::Upgrade(upgrade) => upgrade.run(&work, &stop)?,
     };
     report.write()?;
     if let Some(file) = report.main_file() {

@@ -8,7 +8,7 @@ use crate::load::Target;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use weir_lab::stop::Stop;
 
@@ -40,6 +40,8 @@ pub(crate) struct Stage {
     pub(crate) engines: Engines,
     /// The volumes.
     pub(crate) targets: Vec<Target>,
+    /// The programs of a campaign with several: first the one that everything began with.
+    pub(crate) programs: Vec<PathBuf>,
     _network: Network,
 }
 
@@ -72,7 +74,8 @@ impl Stage {
             stop.check()?;
         }
         let targets = (1..=plan.volumes).map(target).collect();
-        let stage = Self { gateways, operators, engines, targets, _network: network };
+        let programs = vec![weir.to_owned()];
+        let stage = Self { gateways, operators, engines, targets, programs, _network: network };
         stage.furnish(plan)?;
         Ok(stage)
     }
@@ -145,6 +148,12 @@ impl Stage {
         }
     }
 
+    /// The program at this place of the list.
+    pub(crate) fn program(&self, place: usize) -> Result<&Path> {
+        let program = self.programs.get(place).map(PathBuf::as_path);
+        program.with_context(|| format!("the campaign has no program {place}"))
+    }
+
     /// The place of a gateway in the lists.
     pub(crate) fn place(&self, machine: Machine) -> Result<usize> {
         let place = self.gateways.iter().position(|gateway| gateway.machine() == machine);
@@ -161,7 +170,7 @@ fn target(number: u8) -> Target {
 }
 
 /// A new directory for logs in `out`.
-fn campaign_logs(out: &Path) -> Result<std::path::PathBuf> {
+fn campaign_logs(out: &Path) -> Result<PathBuf> {
     let logs = out.join("logs");
     if logs.exists() {
         std::fs::remove_dir_all(&logs)

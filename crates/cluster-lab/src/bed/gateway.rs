@@ -124,6 +124,16 @@ impl Gateway {
         format!("gateway-{number}")
     }
 
+    /// The number of its machine, and of the gateway.
+    pub(crate) const fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// The program that is installed.
+    pub(crate) fn program(&self) -> &Path {
+        &self.weir
+    }
+
     /// Its machine.
     pub(crate) const fn machine(&self) -> Machine {
         Machine::Gateway(self.number)
@@ -152,11 +162,69 @@ impl Gateway {
             self.helper = Some(self.spawn(&mut helper)?);
             self.wait_for_helper()?;
         }
-        let mut server = self.command();
+        self.server = Some(self.spawn(&mut self.server_of(&self.weir))?);
+        Ok(())
+    }
+
+    /// The command that serves with a program.
+    fn server_of(&self, weir: &Path) -> Command {
+        let mut server = Command::new(weir);
+        server.stdin(Stdio::null());
         server.args(["serve", "--api", "none", "--nfs", &format!("0.0.0.0:{NFS_PORT}"), "--data"]);
         server.arg(&self.data);
-        self.server = Some(self.spawn(&mut server)?);
+        server
+    }
+
+    /// Installs another program. Processes that run go on with theirs.
+    pub(crate) fn install(&mut self, weir: &Path) {
+        weir.clone_into(&mut self.weir);
+    }
+
+    /// Stops the server in order (SIGTERM), and the helper after it, unless that `stays`.
+    ///
+    /// # Errors
+    /// If the server had ended by itself.
+    pub(crate) fn stop(&mut self, stays: bool) -> Result<()> {
+        self.still_runs()?;
+        drop(self.server.take());
+        if !stays {
+            drop(self.helper.take());
+        }
         Ok(())
+    }
+
+    /// Starts the server with a program that is expected to be refused by the cluster. Waits until
+    /// it ends, or says in its log what it waits for, in these words. Returns what it has said.
+    ///
+    /// # Errors
+    /// If it does neither in time.
+    pub(crate) fn refused(&self, weir: &Path, words: &str) -> Result<String> {
+        let (begun, from) = (Instant::now(), self.log_bytes());
+        let mut server = self.spawn(&mut self.server_of(weir))?;
+        while server.ended()?.is_none() && !self.log_from(from).contains(words) {
+            if begun.elapsed() > PATIENCE {
+                bail!("{}, as an older version, serves; see {}", self.name(), self.log.display());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(server);
+        Ok(self.log_from(from))
+    }
+
+    /// Carries out a command of an operator with a program, on the machine of the gateway. Returns
+    /// what it prints.
+    ///
+    /// # Errors
+    /// In the words of the program.
+    pub(crate) fn operate(&self, weir: &Path, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(weir);
+        command.stdin(Stdio::null()).arg("--data").arg(&self.data).args(words);
+        let output = self.machine().within(|| command.output().context("cannot run weir"))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("weir {} at {}: {}", words.join(" "), self.name(), said.trim());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Kills the server (SIGKILL). The helper stays, as it does on a real machine.

@@ -120,6 +120,24 @@ impl Operator {
         self.runtime.block_on(self.client.change_volume(volume, &change, Dry::No)).map(drop)
     }
 
+    /// Moves a volume, with its address, to a gateway. Returns before it has moved.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn move_home(&self, volume: &str, gateway: &str) -> Result<()> {
+        let moving = self.client.move_home(volume, gateway);
+        self.done(moving, || format!("moving {volume} to {gateway}"))
+    }
+
+    /// The names of all volumes with their quotas in bytes.
+    ///
+    /// # Errors
+    /// In the server's own words.
+    pub(crate) fn quotas(&self) -> Result<Vec<(String, u64)>> {
+        let all = self.runtime.block_on(self.client.volumes()).context("listing the volumes")?;
+        Ok(all.into_iter().map(|volume| (volume.name, volume.quota_bytes)).collect())
+    }
+
     /// Moves all addresses away from a gateway. Returns before they have moved.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use anyhow::Result;
 /// The moves of addresses that a fault causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Moves {
+pub(crate) enum Moves {
     /// All addresses of one gateway.
     OfOne,
     /// None.
@@ -16,7 +16,7 @@ pub(super) enum Moves {
 
 /// The number of rounds that a fault gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Often {
+pub(crate) enum Often {
     /// As many as for the ends of gateways.
     Deaths,
     /// As many as for all other faults.
@@ -24,26 +24,26 @@ pub(super) enum Often {
 }
 
 /// A fault.
-pub(super) struct Fault {
+pub(crate) struct Fault {
     /// Name.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The event and the expectation, for the report.
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// The moves that it causes.
-    pub(super) moves: Moves,
+    pub(crate) moves: Moves,
     /// Longest pause of the clients, if there is a bar.
-    pub(super) bar_s: Option<f64>,
+    pub(crate) bar_s: Option<f64>,
     /// The number of rounds.
-    pub(super) often: Often,
+    pub(crate) often: Often,
     /// Refusals that clients may see.
-    pub(super) refusals: &'static [&'static str],
+    pub(crate) refusals: &'static [&'static str],
     /// Does it, waits for what has to follow, and undoes it.
-    pub(super) act: fn(&mut Scene<'_>) -> Result<()>,
+    pub(crate) act: fn(&mut Scene<'_>) -> Result<()>,
 }
 
 impl Fault {
     /// A fault that moves nothing, without a bar.
-    pub(super) const fn quiet(
+    pub(crate) const fn quiet(
         name: &'static str,
         what: &'static str,
         act: fn(&mut Scene<'_>) -> Result<()>,
@@ -53,7 +53,7 @@ impl Fault {
     }
 
     /// A fault that moves the addresses of one gateway.
-    pub(super) const fn moving(
+    pub(crate) const fn moving(
         name: &'static str,
         what: &'static str,
         act: fn(&mut Scene<'_>) -> Result<()>,
@@ -62,7 +62,7 @@ impl Fault {
     }
 
     /// This fault, with a bar for the pause.
-    pub(super) const fn within(self, bar_s: f64) -> Self {
+    pub(crate) const fn within(self, bar_s: f64) -> Self {
         Self { bar_s: Some(bar_s), ..self }
     }
 

@@ -8,13 +8,13 @@
 mod ceph;
 mod cuts;
 mod etcd;
-mod fault;
+pub(crate) mod fault;
 mod gateways;
-mod outcome;
-mod plan;
+pub(crate) mod outcome;
+pub(crate) mod plan;
 mod present;
-mod round;
-mod scene;
+pub(crate) mod round;
+pub(crate) mod scene;
 mod strangers;
 
 use crate::stage::Stage;
@@ -133,7 +133,7 @@ impl Faults {
 }
 
 /// Prints a check, and what was missed.
-fn print(check: &Check, misses: &[String]) {
+pub(crate) fn print(check: &Check, misses: &[String]) {
     let word = if check.passed { "ok" } else { "not ok" };
     weir_report::outln!("{word} - {} # {}", check.rule, check.worst);
     for miss in misses {

@@ -9,55 +9,55 @@ use weir_results::median;
 
 /// Everything that was found.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     /// Program, machine and time.
     #[serde(flatten)]
-    pub(super) origin: Origin,
+    pub(crate) origin: Origin,
     /// Commit of the program.
-    pub(super) commit: Option<String>,
+    pub(crate) commit: Option<String>,
     /// Were the pauses compared with the bars?
-    pub(super) bars: bool,
+    pub(crate) bars: bool,
     /// Was every rule kept?
-    pub(super) passed: bool,
+    pub(crate) passed: bool,
     /// The faults, in order.
-    pub(super) faults: Vec<FaultOutcome>,
+    pub(crate) faults: Vec<FaultOutcome>,
     /// All rounds, in order.
-    pub(super) rounds: Vec<Round>,
+    pub(crate) rounds: Vec<Round>,
     /// Blocks and names that were looked at in the end.
-    pub(super) looked_at_in_the_end: u64,
+    pub(crate) looked_at_in_the_end: u64,
     /// The blocks and names that were not as they have to be.
-    pub(super) end_misses: Vec<String>,
+    pub(crate) end_misses: Vec<String>,
     /// The rules.
     #[serde(skip)]
-    pub(super) checks: Vec<Check>,
+    pub(crate) checks: Vec<Check>,
 }
 
 /// All rounds of one fault.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct FaultOutcome {
+pub(crate) struct FaultOutcome {
     /// Name.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The event and the expectation.
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// The moves that it causes.
-    pub(super) moves: Moves,
+    pub(crate) moves: Moves,
     /// Longest pause, if there is a bar.
-    pub(super) bar_s: Option<f64>,
+    pub(crate) bar_s: Option<f64>,
     /// Number of rounds.
-    pub(super) rounds: usize,
+    pub(crate) rounds: usize,
     /// Median of the pauses.
-    pub(super) median_s: f64,
+    pub(crate) median_s: f64,
     /// The longest pause.
-    pub(super) worst_s: f64,
+    pub(crate) worst_s: f64,
     /// The longest time without an answer of a volume that did not move.
-    pub(super) others_s: f64,
+    pub(crate) others_s: f64,
     /// Number of rounds in which something was not as it has to be.
-    pub(super) missed: usize,
+    pub(crate) missed: usize,
 }
 
 impl Findings {
     /// Nothing yet.
-    pub(super) fn new(bars: bool, commit: Option<String>) -> Self {
+    pub(crate) fn new(bars: bool, commit: Option<String>) -> Self {
         Self {
             origin: Origin::here(),
             commit,
@@ -72,7 +72,7 @@ impl Findings {
     }
 
     /// Takes a round, with the bar if pauses are compared. Returns its rule.
-    pub(super) fn judge(&mut self, fault: &Fault, mut round: Round) -> Check {
+    pub(crate) fn judge(&mut self, fault: &Fault, mut round: Round) -> Check {
         if let Some(bar_s) = fault.bar_s.filter(|bar_s| self.bars && round.pause_s > *bar_s) {
             round.misses.push(format!("a pause of {:.2} s, at most {bar_s} s", round.pause_s));
         }
@@ -83,12 +83,12 @@ impl Findings {
     }
 
     /// The misses of the last round.
-    pub(super) fn last_misses(&self) -> &[String] {
+    pub(crate) fn last_misses(&self) -> &[String] {
         self.rounds.last().map(|round| round.misses.as_slice()).unwrap_or_default()
     }
 
     /// Takes the last look at everything. Returns its rule.
-    pub(super) fn end(&mut self, looked_at: u64, misses: Vec<String>) -> Check {
+    pub(crate) fn end(&mut self, looked_at: u64, misses: Vec<String>) -> Check {
         let words = format!("{looked_at} blocks and names of all rounds, {} wrong", misses.len());
         let passed = misses.is_empty() && looked_at > 0;
         let check = Check::new("everything acknowledged is there in the end", words, passed);
@@ -98,7 +98,7 @@ impl Findings {
     }
 
     /// Sums the rounds of each fault up.
-    pub(super) fn finish(&mut self, faults: impl Iterator<Item = &'static Fault>) {
+    pub(crate) fn finish(&mut self, faults: impl Iterator<Item = &'static Fault>) {
         self.faults = faults.map(|fault| self.sum(fault)).collect();
         self.passed = all_kept(&self.checks);
     }

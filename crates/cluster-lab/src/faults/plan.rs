@@ -19,7 +19,7 @@ pub(super) const BEFORE: Duration = Duration::from_millis(1500);
 /// Time for which they run once the cluster is whole again.
 pub(super) const AFTER: Duration = Duration::from_millis(500);
 /// Longest time until a fault shows what it has to show, and until the cluster is whole again.
-pub(super) const BACK: Duration = Duration::from_secs(30);
+pub(crate) const BACK: Duration = Duration::from_secs(30);
 /// Longest time that the campaign waits for a whole cluster before it gives up.
 pub(super) const GIVEN_UP: Duration = Duration::from_secs(180);
 /// Time between two looks at the cluster.

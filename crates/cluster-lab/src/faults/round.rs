@@ -21,36 +21,36 @@ use weir_load::Control;
 
 /// The result of one round.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Round {
+pub(crate) struct Round {
     /// Name of the fault.
-    pub(super) fault: &'static str,
+    pub(crate) fault: &'static str,
     /// The gateway that it hit, if it hits one.
-    pub(super) gateway: Option<String>,
+    pub(crate) gateway: Option<String>,
     /// Addresses that moved.
-    pub(super) moved: usize,
+    pub(crate) moved: usize,
     /// The longest time without an answer to a client, of either kind, of a volume that moved, or
     /// of any if none had to, in seconds.
-    pub(super) pause_s: f64,
+    pub(crate) pause_s: f64,
     /// The same of the volumes that did not move.
-    pub(super) others_s: f64,
+    pub(crate) others_s: f64,
     /// Writes that were acknowledged.
-    pub(super) writes: usize,
+    pub(crate) writes: usize,
     /// Changes of names that were acknowledged.
-    pub(super) names: u64,
+    pub(crate) names: u64,
     /// Requests that were refused as expected.
     pub(super) refused: u64,
     /// Blocks and names that were looked at from a fresh mount.
-    pub(super) looked_at: u64,
+    pub(crate) looked_at: u64,
     /// Whatever is not as it has to be.
-    pub(super) misses: Vec<String>,
+    pub(crate) misses: Vec<String>,
 }
 
 /// The cluster and the accounts of all rounds.
-pub(super) struct Rounds<'a> {
+pub(crate) struct Rounds<'a> {
     /// The cluster.
-    pub(super) stage: &'a mut Stage,
+    pub(crate) stage: &'a mut Stage,
     /// Asked for an early end.
-    pub(super) stop: &'a Stop,
+    pub(crate) stop: &'a Stop,
     /// Stops all clients.
     halt: Control,
     wire: Wire,
@@ -66,7 +66,7 @@ impl<'a> Rounds<'a> {
     ///
     /// # Errors
     /// If the system refuses the watch over the bridge.
-    pub(super) fn new(stage: &'a mut Stage, stop: &'a Stop) -> Result<Self> {
+    pub(crate) fn new(stage: &'a mut Stage, stop: &'a Stop) -> Result<Self> {
         let wire = Wire::watch(stage.gateways.iter().map(Gateway::machine).collect())?;
         let halt = Control::new();
         let on_stop = halt.clone();
@@ -79,7 +79,7 @@ impl<'a> Rounds<'a> {
     ///
     /// # Errors
     /// If the cluster does not become whole again, so that no further round is possible.
-    pub(super) fn carry_out(&mut self, fault: &'static Fault, place: usize) -> Result<Round> {
+    pub(crate) fn carry_out(&mut self, fault: &'static Fault, place: usize) -> Result<Round> {
         self.count += 1;
         let begun = Instant::now();
         let mut scene = Scene::new(self.stage, self.stop);
@@ -155,7 +155,7 @@ impl<'a> Rounds<'a> {
 
     /// Looks at all that was acknowledged in all rounds once more, at all volumes at the same time.
     /// Returns how much, and the misses.
-    pub(super) fn look_at_all(&self) -> (u64, Vec<String>) {
+    pub(crate) fn look_at_all(&self) -> (u64, Vec<String>) {
         let volumes = self.stage.targets.iter().map(|target| target.name.as_str());
         std::thread::scope(|scope| {
             let look = |volume| scope.spawn(move || self.look_at(volume));

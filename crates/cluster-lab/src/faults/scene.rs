@@ -14,17 +14,17 @@ use weir_api::GatewayState;
 use weir_lab::stop::Stop;
 
 /// The cluster and its clients.
-pub(super) struct Scene<'a> {
+pub(crate) struct Scene<'a> {
     /// The cluster.
-    pub(super) stage: &'a mut Stage,
+    pub(crate) stage: &'a mut Stage,
     /// The clients that write.
     pub(super) clients: Vec<Running>,
     /// The clients that make names.
     pub(super) naming: Vec<Naming>,
     /// The gateways of each address, since the round began.
-    pub(super) owners: BTreeMap<Ipv4Addr, Owners>,
+    pub(crate) owners: BTreeMap<Ipv4Addr, Owners>,
     /// Whatever is not as it has to be.
-    pub(super) misses: Vec<String>,
+    pub(crate) misses: Vec<String>,
     /// The gateway that was chosen.
     pub(super) victim: Option<Machine>,
     stop: &'a Stop,
@@ -64,24 +64,30 @@ impl<'a> Scene<'a> {
         let most = all.max_by_key(|machine| self.addresses(*machine).len());
         let machine = most.context("there are no gateways")?;
         ensure!(!self.addresses(machine).is_empty(), "no gateway has an address");
-        self.unasked.insert(machine);
-        self.victim = Some(machine);
+        self.take(machine);
         Ok(machine)
     }
 
+    /// Takes a gateway as the one that something happens to. It is not asked for anything from now
+    /// on.
+    pub(crate) fn take(&mut self, machine: Machine) {
+        self.unasked.insert(machine);
+        self.victim = Some(machine);
+    }
+
     /// Lets the gateway be asked again.
-    pub(super) fn ask_again(&mut self, machine: Machine) {
+    pub(crate) fn ask_again(&mut self, machine: Machine) {
         self.unasked.remove(&machine);
     }
 
     /// A gateway.
-    pub(super) fn gateway(&mut self, machine: Machine) -> Result<&mut Gateway> {
+    pub(crate) fn gateway(&mut self, machine: Machine) -> Result<&mut Gateway> {
         let place = self.stage.place(machine)?;
         self.stage.gateways.get_mut(place).context("there is no such gateway")
     }
 
     /// The operator of a gateway that can be asked.
-    pub(super) fn observer(&self) -> Result<&Operator> {
+    pub(crate) fn observer(&self) -> Result<&Operator> {
         let can_be_asked = |gateway: &&Gateway| !self.unasked.contains(&gateway.machine());
         let first = self.stage.gateways.iter().find(can_be_asked);
         let place = self.stage.place(first.context("no gateway can be asked")?.machine())?;
@@ -89,7 +95,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Starts a gateway that was killed.
-    pub(super) fn start(&mut self, machine: Machine) -> Result<()> {
+    pub(crate) fn start(&mut self, machine: Machine) -> Result<()> {
         let gateway = self.gateway(machine)?;
         let operator = gateway.start()?;
         let place = self.stage.place(machine)?;
@@ -111,13 +117,13 @@ impl<'a> Scene<'a> {
     }
 
     /// The addresses of a gateway, as far as is known.
-    pub(super) fn addresses(&self, machine: Machine) -> Vec<Ipv4Addr> {
+    pub(crate) fn addresses(&self, machine: Machine) -> Vec<Ipv4Addr> {
         let own = self.owners.iter().filter(|(_, owners)| owners.last() == Some(machine));
         own.map(|(address, _)| *address).collect()
     }
 
     /// Notes that something is not as it has to be.
-    pub(super) fn miss(&mut self, words: impl Into<String>) {
+    pub(crate) fn miss(&mut self, words: impl Into<String>) {
         self.misses.push(words.into());
     }
 
@@ -219,7 +225,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Lets time pass.
-    pub(super) fn hold(&mut self, time: Duration) -> Result<()> {
+    pub(crate) fn hold(&mut self, time: Duration) -> Result<()> {
         let begun = Instant::now();
         loop {
             self.look()?;
@@ -254,7 +260,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Waits until something is so. If it is not within the time, that is a miss, with `what`.
-    pub(super) fn until(
+    pub(crate) fn until(
         &mut self,
         what: &str,
         longest: Duration,
@@ -275,7 +281,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Waits until every client has got an answer to something that it asked from now on.
-    pub(super) fn until_answered(&mut self) -> Result<()> {
+    pub(crate) fn until_answered(&mut self) -> Result<()> {
         // Answers to requests under way may be in the socket. A client of names has fewer.
         let before: Vec<u64> =
             self.answered().iter().map(|count| count + u64::from(DEPTH)).collect();
@@ -283,7 +289,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Waits until the addresses of a gateway are at others, and every client gets answers.
-    pub(super) fn until_moved(&mut self, from: Machine) -> Result<()> {
+    pub(crate) fn until_moved(&mut self, from: Machine) -> Result<()> {
         let addresses = self.addresses(from);
         let what = format!("the addresses of {} are at others", from.name());
         self.until(&what, BACK, |scene| {
