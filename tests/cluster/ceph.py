@@ -87,6 +87,8 @@ mgr_data = {directory}/mgr
 mgr_initial_modules =
 
 [mds]
+# Else each session holds 500 numbers of files, and when it ends by force, as many objects are deleted.
+mds_client_delegate_inos_pct = 0
 mds_beacon_interval = {interval}
 mds_data = {directory}/mds.$id
 mds_cache_memory_limit = 128Mi

@@ -5,8 +5,8 @@
     etcd.py down DIR                  end all of it, and remove DIR
     etcd.py hold                      up in a new directory; down as soon as the standard input ends
     etcd.py leader DIR                print the member that leads
-    etcd.py signal DIR MEMBER SIGNAL  send STOP, CONT or KILL to a member: 0, 1 or 2
-    etcd.py start DIR MEMBER          start a member that has ended, with the data that it has
+    etcd.py signal DIR MEMBER SIGNAL  send STOP, CONT or KILL to a member: 0, 1, 2, or all
+    etcd.py start DIR MEMBER          start a member that has ended, or all, with the data that they have
 
 Each one has loopback addresses of its own, 127.X.Y.1 to 127.X.Y.3, so that any number of them run at
 the same time. `up` and `hold` print two lines: DIR, and the endpoints as HOST:PORT,HOST:PORT,HOST:PORT.
@@ -25,7 +25,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 MEMBERS = 3
 CLIENTS, PEERS = 2379, 2380
@@ -112,10 +111,17 @@ class Etcd:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         (self.directory / f"{member}.pid").write_text(str(process.pid))
 
+    def ask(self, member, path, body=None, *, seconds):
+        # Only here: loading it takes longer than all the rest, of a processor that others need.
+        import urllib.request
+
+        request = urllib.request.Request(self.url(member, CLIENTS) + path, body)
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
+            return json.load(answer)
+
     def healthy(self, member):
         try:
-            with urllib.request.urlopen(self.url(member, CLIENTS) + "/health", timeout=2) as answer:
-                return json.load(answer)["health"] == "true"
+            return self.ask(member, "/health", seconds=2)["health"] == "true"
         except (OSError, ValueError, KeyError):
             return False
 
@@ -136,10 +142,8 @@ class Etcd:
         until = time.monotonic() + ELECT
         while time.monotonic() < until:
             for member in range(MEMBERS):
-                ask = urllib.request.Request(self.url(member, CLIENTS) + "/v3/maintenance/status", b"{}")
                 try:
-                    with urllib.request.urlopen(ask, timeout=1) as answer:
-                        status = json.load(answer)
+                    status = self.ask(member, "/v3/maintenance/status", b"{}", seconds=1)
                 except (OSError, ValueError):
                     continue
                 if status.get("leader") == status["header"]["member_id"]:
@@ -147,11 +151,13 @@ class Etcd:
             time.sleep(0.05)
         return fail("no member leads")
 
-    def signal(self, member, name):
-        pid = self.pid(member) or fail(f"member {member} does not run")
-        os.kill(pid, getattr(signal, f"SIG{name}"))
+    def signal(self, members, name):
+        pids = [self.pid(member) or fail(f"member {member} does not run") for member in members]
+        for pid in pids:
+            os.kill(pid, getattr(signal, f"SIG{name}"))
         if name == "KILL":
-            self.wait(member)
+            for member in members:
+                self.wait(member)
 
     def wait(self, member):
         """Waits until a member that was killed has ended. A stopped one ends too."""
@@ -182,6 +188,10 @@ def hold():
             etcd.down()
 
 
+def members(word):
+    return range(MEMBERS) if word == "all" else [int(word)]
+
+
 def main(words):
     match words:
         case ["up", *where] if len(where) < 2:
@@ -194,10 +204,12 @@ def main(words):
             hold()
         case ["leader", directory]:
             print(Etcd(directory).leader())
-        case ["signal", directory, ("0" | "1" | "2") as member, ("STOP" | "CONT" | "KILL") as name]:
-            Etcd(directory).signal(int(member), name)
-        case ["start", directory, ("0" | "1" | "2") as member]:
-            Etcd(directory).start(int(member))
+        case ["signal", directory, ("0" | "1" | "2" | "all") as member, ("STOP" | "CONT" | "KILL") as name]:
+            Etcd(directory).signal(members(member), name)
+        case ["start", directory, ("0" | "1" | "2" | "all") as member]:
+            etcd = Etcd(directory)
+            for each in members(member):
+                etcd.start(each)
         case _:
             sys.exit(__doc__)
 

@@ -12,6 +12,8 @@ use weir_lab::process::run;
 const ETCD: &str = include_str!("../../../../tests/cluster/etcd.py");
 const CEPH: &str = include_str!("../../../../tests/cluster/ceph.py");
 
+/// In the words of the script of etcd: all its members.
+const ALL: &str = "all";
 /// Members of etcd.
 const MEMBERS: u8 = 3;
 /// Monitors of Ceph, and metadata servers, of which all but one stand by.
@@ -65,7 +67,7 @@ impl Engines {
     /// # Errors
     /// If a member had ended by itself.
     pub(crate) fn kill_etcd(&self) -> Result<()> {
-        self.members(|member| self.etcd(&["signal"], &[member, "KILL"]))
+        self.etcd(&["signal"], &[ALL, "KILL"])
     }
 
     /// Starts all members of etcd again, with the data that they have.
@@ -73,7 +75,7 @@ impl Engines {
     /// # Errors
     /// If a member runs.
     pub(crate) fn start_etcd(&self) -> Result<()> {
-        self.members(|member| self.etcd(&["start"], &[member]))
+        self.etcd(&["start"], &[ALL])
     }
 
     /// The member of etcd that leads.
@@ -171,22 +173,6 @@ impl Engines {
         let words: Vec<&str> =
             [what, directory.as_str()].into_iter().chain(words.iter().copied()).collect();
         self.script("ceph.py", &words)
-    }
-
-    /// Does something to all members at the same time, so that none is alone for longer.
-    fn members(&self, act: impl Fn(&str) -> Result<()> + Sync) -> Result<()> {
-        std::thread::scope(|scope| {
-            let all: Vec<_> = (0..MEMBERS)
-                .map(|member| {
-                    let act = &act;
-                    scope.spawn(move || act(&member.to_string()))
-                })
-                .collect();
-            let joined = all.into_iter().map(|one| {
-                one.join().unwrap_or_else(|_| bail!("the thread of a member ended abnormally"))
-            });
-            joined.collect()
-        })
     }
 
     /// Runs the script of etcd: words, the directory of etcd, and more words.
