@@ -14,6 +14,8 @@ mod library;
 mod monitors;
 #[expect(unsafe_code, reason = "calls of libcephfs")]
 mod mount;
+#[expect(unsafe_code, reason = "the end of the process without exit handlers")]
+mod process;
 mod session;
 mod sync;
 
@@ -21,4 +23,5 @@ pub use ffi::{STATX_ALL, Statx, Time, set};
 pub use library::LibraryError;
 pub use monitors::CephMonitors;
 pub use mount::{Called, Entry, FileRef, InodeRef, Listing, Mount, New, Perm};
+pub use process::exit;
 pub use session::{Ceph, CephError, CephOptions, CephSession, Dealt, MOUNTS_MAX};

@@ -106,12 +106,28 @@ mod with {
         }
 
         /// Ends the sessions, if this is the last clone: after the server has stopped and all that
-        /// came from it is dropped. Blocks.
-        pub fn end(self) {
-            match Arc::into_inner(self.0) {
-                Some(Sessions { ceph, .. }) => ceph.disconnect(),
-                None => tracing::warn!("the sessions with Ceph are still in use at the end"),
+        /// came from it is dropped. Blocks for at most `within`: a metadata server that does not
+        /// answer, or refuses the sessions, is not waited for longer.
+        pub fn end(self, within: Duration) {
+            let Some(Sessions { ceph, .. }) = Arc::into_inner(self.0) else {
+                tracing::warn!("the sessions with Ceph are still in use at the end");
+                return;
+            };
+            let (tell_end, ended) = std::sync::mpsc::sync_channel(1);
+            let disconnect = move || {
+                ceph.disconnect();
+                tell_end.send(()).unwrap_or_default();
+            };
+            let thread = std::thread::Builder::new().name("ceph-end".to_owned());
+            if thread.spawn(disconnect).is_err() || ended.recv_timeout(within).is_err() {
+                tracing::warn!("the sessions with Ceph were not ended in order");
             }
+        }
+
+        /// Ends this process successfully, without the exit handlers of Ceph's libraries: a session
+        /// that has not ended would make them abort it.
+        pub fn exit() -> ! {
+            weir_store::exit(0)
         }
 
         /// Makes sure that `pool` is one of this catalogue.

@@ -54,5 +54,5 @@ pub use user_groups::groups_of_user;
 pub use volume_store::{VolumeObject, VolumeStore};
 #[cfg(feature = "ceph")]
 pub use weir_ceph::{
-    Ceph, CephError, CephMonitors, CephOptions, CephSession, LibraryError, MOUNTS_MAX,
+    Ceph, CephError, CephMonitors, CephOptions, CephSession, LibraryError, MOUNTS_MAX, exit,
 };

@@ -332,7 +332,7 @@ fn the_files_of_a_deleted_volume_are_removed(gateway: Gateway) {
     assert_eq!(behind.format("/one/volumes/1"), None);
     assert!(behind.attribute("/one", "user.weir.pool").is_some());
     drop((groups, catalog));
-    sessions.end();
+    sessions.end(Duration::from_secs(60));
     behind.0.disconnect();
 }
 

@@ -54,6 +54,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const AGAIN: Duration = Duration::from_secs(1);
 /// Longest time until a life is a member, before commands are answered.
 const MEMBER: Duration = Duration::from_secs(5);
+/// Longest wait at the stop for tasks, which hold sessions with Ceph, and then for these to end.
+const STOP: Duration = Duration::from_secs(2);
 
 /// Everything that is opened while the process may still open files and bind addresses.
 struct Opened {
@@ -88,10 +90,15 @@ pub(crate) fn serve(config: &ServerConfig, gateway: &GatewayConfig) -> Result<()
         tracing::info!("stopped before etcd answered");
         return Ok(());
     };
+    let sessions = opened.ceph.clone();
     let running = Running::start(config, gateway, (opened, recorded??), &threads)?;
     let served = control.block_on(running.run(config, supervision));
-    threads.shutdown_background();
-    served
+    drop(control);
+    threads.shutdown_timeout(STOP);
+    sessions.end(STOP);
+    served?;
+    weir_control::log::flush();
+    CephSessions::exit()
 }
 
 impl Opened {
