@@ -11,14 +11,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use weir_cluster::{
     Cluster, Command, Event, Gateway as Row, GatewayId, Life, Refusal, SessionId, SharedRight,
     Start, Version,
 };
 use weir_etcd::{Connection, Keys, RecordsClient, RecordsError};
-use weir_links::{Identity, KeyFile, Mesh};
+use weir_links::{Identity, KeyFile, Link, LinkError, Mesh, Stream};
 
 /// Everything that a life of a gateway begins with.
 pub struct Parts<M, F, S> {
@@ -97,6 +97,8 @@ pub struct Gateway {
     end: mpsc::Sender<()>,
     ended: watch::Receiver<Option<End>>,
     task: JoinHandle<()>,
+    identity: Identity,
+    questions: Mutex<mpsc::Receiver<Stream>>,
 }
 
 impl Drop for Gateway {
@@ -137,8 +139,9 @@ impl Gateway {
         let identity = Identity::new(&key_file, life).map_err(StartError::Identity)?;
         let (heard, words) = mpsc::channel(WORDS_MAX);
         let mut mesh = Mesh::new(identity.clone(), heard.clone());
+        let questions = Mutex::new(mesh.asked());
         mesh.listen(parts.listener);
-        let helpers = Mesh::new(identity, heard);
+        let helpers = Mesh::new(identity.clone(), heard);
         let start = Start { life, machine: state.machine(), speaks: Version::CURRENT, sessions };
         let cluster = Cluster::new(now(), start);
         let troubles = Arc::<Troubles>::default();
@@ -161,7 +164,8 @@ impl Gateway {
             let ending = driver.run(inputs).await;
             over.send_replace(Some(ending));
         });
-        Ok(Self { life, status: told, commands, events, end, ended, task })
+        let status = told;
+        Ok(Self { life, status, commands, events, end, ended, task, identity, questions })
     }
 
     /// The life.
@@ -186,6 +190,21 @@ impl Gateway {
         asking.map_err(|_| Refusal::Unreachable)?;
         // The answer is lost with the life, and then it is not known.
         answered.await.unwrap_or(Err(Refusal::Unknown))
+    }
+
+    /// Opens a connection for a question to the gateway `to`, whose links are at `address`. Called
+    /// within a runtime of tokio, which need not be that of the life.
+    ///
+    /// # Errors
+    /// Those of [`Link::ask`].
+    pub async fn ask(&self, to: GatewayId, address: SocketAddr) -> Result<Stream, LinkError> {
+        Link::ask(&self.identity, to, address).await
+    }
+
+    /// The next connection that another gateway has opened for a question; none after the end of
+    /// the life.
+    pub async fn asked(&self) -> Option<Stream> {
+        self.questions.lock().await.recv().await
     }
 
     /// Tells the rules that Ceph refuses the sessions of this life, or has lost one: it ends.

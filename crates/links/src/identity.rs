@@ -19,6 +19,9 @@ use weir_cluster::{GatewayId, Life};
 /// The bytes of an Ed25519 key before its seed (PKCS #8, RFC 8410, section 7).
 const ED25519_HEAD: [u8; 16] =
     [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+/// The name of a connection for questions, in the handshake (ALPN). Links for words have none, and
+/// a gateway that does not know it agrees on none.
+pub(crate) const QUESTIONS: &[u8] = b"weir-questions/1";
 /// The purpose of the key that the authority signs with.
 const AUTHORITY: &[u8] = b"authority of links";
 
@@ -33,6 +36,7 @@ pub struct Identity {
     life: Life,
     acceptor: TlsAcceptor,
     connector: TlsConnector,
+    asking: TlsConnector,
 }
 
 impl Identity {
@@ -64,11 +68,19 @@ impl Identity {
         roots.add(root).map_err(io::Error::other)?;
         let proof = (CertificateDer::from(certificate), own.serialize_der());
         let roots = Arc::new(roots);
+        let mut accepting = accepting(&roots, &proof)?;
+        if role == Role::Server {
+            accepting.alpn_protocols = vec![QUESTIONS.to_vec()];
+        }
+        let dialling = dialling(&roots, &proof)?;
+        let mut asking = dialling.clone();
+        asking.alpn_protocols = vec![QUESTIONS.to_vec()];
         Ok(Self {
             role,
             life,
-            acceptor: TlsAcceptor::from(Arc::new(accepting(&roots, &proof)?)),
-            connector: TlsConnector::from(Arc::new(dialling(&roots, &proof)?)),
+            acceptor: TlsAcceptor::from(Arc::new(accepting)),
+            connector: TlsConnector::from(Arc::new(dialling)),
+            asking: TlsConnector::from(Arc::new(asking)),
         })
     }
 
@@ -84,6 +96,14 @@ impl Identity {
         self.role
     }
 
+    /// Takes no questions, as gateways of earlier versions.
+    #[cfg(test)]
+    pub(crate) fn forget_questions(&mut self) {
+        let mut accepting = ServerConfig::clone(self.acceptor.config());
+        accepting.alpn_protocols.clear();
+        self.acceptor = TlsAcceptor::from(Arc::new(accepting));
+    }
+
     /// Introduces itself as another life than that of the certificate.
     #[cfg(test)]
     pub(crate) fn rename(&mut self, life: Life) {
@@ -96,6 +116,11 @@ impl Identity {
 
     pub(crate) fn connector(&self) -> &TlsConnector {
         &self.connector
+    }
+
+    /// As [`Self::connector`], for a connection for questions.
+    pub(crate) fn asking(&self) -> &TlsConnector {
+        &self.asking
     }
 }
 

@@ -13,6 +13,10 @@
 //! Its certificate is another than that of the gateway ([`Role`]), and each accepts from the other
 //! the words alone that are the other's to say.
 //!
+//! A gateway also asks others for what they alone know, such as their metrics ([`Link::ask`]). That
+//! is a connection of its own, of the same kind and to the same address, so that answers delay no
+//! word.
+//!
 //! Every length is checked before memory is allocated for it. A peer that has not introduced itself
 //! within [`HANDSHAKE_TIME`] is refused, and one that begins a frame has [`FRAME_TIME`] to
 //! complete it.
@@ -44,8 +48,8 @@ pub use identity::Identity;
 #[cfg(feature = "net")]
 pub use key_file::{KeyFile, KeyFileError};
 #[cfg(feature = "net")]
-pub use link::{FRAME_TIME, HANDSHAKE_TIME, Incoming, Link, LinkError, Outgoing, Peer};
+pub use link::{FRAME_TIME, HANDSHAKE_TIME, Incoming, Link, LinkError, Outgoing, Peer, Stream};
 #[cfg(feature = "net")]
-pub use mesh::{Heard, LINKS_MAX, Mesh, QUEUED_MAX, Reply};
+pub use mesh::{Heard, LINKS_MAX, Mesh, QUESTIONS_MAX, QUEUED_MAX, Reply};
 pub use name::{Name, Role};
 pub use words::{Word, WordError};

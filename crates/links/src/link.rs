@@ -3,7 +3,7 @@
 
 use crate::frames::{Frames, TooLong, framed};
 use crate::hello::{Answer, Hello, Malformed};
-use crate::identity::{Identity, role_of};
+use crate::identity::{Identity, QUESTIONS, role_of};
 use crate::name::{Name, Role};
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError};
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsStream;
-use weir_cluster::{Life, Version};
+use weir_cluster::{GatewayId, Life, Version};
 
 /// Time for a connection, its handshake and the introduction, all together.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
@@ -23,11 +23,15 @@ pub const FRAME_TIME: Duration = Duration::from_secs(5);
 /// Bytes that are read at once.
 const READ_BYTES_MAX: usize = 16 << 10;
 
+/// A connection of two gateways for questions, after the introduction.
+pub type Stream = TlsStream<TcpStream>;
+
 /// A link to another gateway, or to the helper on its machine.
 #[derive(Debug)]
 pub struct Link {
     peer: Peer,
     version: Version,
+    is_for_questions: bool,
     /// The receiving half.
     pub incoming: Incoming,
     /// The sending half.
@@ -87,6 +91,9 @@ pub enum LinkError {
     /// The peer refuses the link.
     #[error("the peer refuses the link: {0}")]
     Refused(String),
+    /// The peer takes links for words alone.
+    #[error("the peer runs a version that takes no questions")]
+    NoQuestions,
     /// The introduction is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -105,18 +112,47 @@ impl Link {
     /// There is no connection, the peer is another or of another cluster, it refuses the link, or
     /// all of this takes longer than [`HANDSHAKE_TIME`].
     pub async fn dial(own: &Identity, to: Name, address: SocketAddr) -> Result<Self, LinkError> {
+        Self::dial_for(own, false, to, address).await
+    }
+
+    /// Opens a connection for questions to the gateway `to`, whose links are at `address`.
+    ///
+    /// # Errors
+    /// As those of [`Self::dial`]; [`LinkError::NoQuestions`] if the peer takes none.
+    pub async fn ask(
+        own: &Identity,
+        to: GatewayId,
+        address: SocketAddr,
+    ) -> Result<Stream, LinkError> {
+        let to = Name { role: Role::Server, gateway: to };
+        let link = Self::dial_for(own, true, to, address).await?;
+        Ok(link.into_stream())
+    }
+
+    /// Opens a link, or a connection for questions if it `asks`.
+    async fn dial_for(
+        own: &Identity,
+        asks: bool,
+        to: Name,
+        address: SocketAddr,
+    ) -> Result<Self, LinkError> {
+        let connector = if asks { own.asking() } else { own.connector() };
         let opening = async {
             let tcp = TcpStream::connect(address).await?;
             tcp.set_nodelay(true)?;
             let name = ServerName::try_from(to.in_certificate()).map_err(io::Error::other)?;
-            let secured = own.connector().connect(name, tcp).await;
-            let mut ends = halves(secured.map_err(|error| named(error, Some(to)))?.into());
+            let secured = connector.connect(name, tcp).await;
+            let secured = secured.map_err(|error| named(error, Some(to)))?;
+            if asks && !agrees_on_questions(secured.get_ref().1.alpn_protocol()) {
+                return Err(LinkError::NoQuestions);
+            }
+            let mut ends = halves(secured.into());
             ends.1.send(&Hello::of(own.life()).encode()).await?;
             let answer = ends.0.receive().await.map_err(|error| told(error, to))?;
             match Answer::decode(&answer.ok_or(LinkError::Cut)?)? {
                 Answer::Welcome { from, .. } if from.gateway != to.gateway => Err(Malformed.into()),
                 Answer::Welcome { from, version } => {
-                    Ok(Self::of(Peer { role: to.role, life: from }, version, ends))
+                    Ok(Self::of(Peer { role: to.role, life: from }, (version, asks), ends))
                 }
                 Answer::Refusal { reason } => Err(LinkError::Refused(reason)),
             }
@@ -137,6 +173,7 @@ impl Link {
             let secured = secured.map_err(|error| named(error, None))?;
             let proof = secured.get_ref().1.peer_certificates().and_then(|all| all.first());
             let proof = proof.cloned();
+            let asks = agrees_on_questions(secured.get_ref().1.alpn_protocol());
             let mut ends = halves(secured.into());
             let hello = Hello::decode(&ends.0.receive().await?.ok_or(LinkError::Cut)?)?;
             let role = proof.and_then(|proof| role_of(&proof, hello.from.gateway));
@@ -144,13 +181,14 @@ impl Link {
                 Some(Role::Helper) if own.role() == Role::Helper => {
                     refusal("this is a helper, too")
                 }
+                Some(Role::Helper) if asks => refusal("helpers ask nothing"),
                 Some(_) => hello.answer(own.life()),
                 None => refusal("your certificate is that of another gateway"),
             };
             ends.1.send(&answer.encode()).await?;
             match (answer, role) {
                 (Answer::Welcome { version, .. }, Some(role)) => {
-                    Ok(Self::of(Peer { role, life: hello.from }, version, ends))
+                    Ok(Self::of(Peer { role, life: hello.from }, (version, asks), ends))
                 }
                 (Answer::Refusal { reason }, _) => {
                     ends.1.close().await;
@@ -162,8 +200,22 @@ impl Link {
         in_time(opening).await
     }
 
-    fn of(peer: Peer, version: Version, (incoming, outgoing): (Incoming, Outgoing)) -> Self {
-        Self { peer, version, incoming, outgoing }
+    fn of(
+        peer: Peer,
+        (version, is_for_questions): (Version, bool),
+        (incoming, outgoing): (Incoming, Outgoing),
+    ) -> Self {
+        Self { peer, version, is_for_questions, incoming, outgoing }
+    }
+
+    /// Has the peer opened it for questions?
+    pub(crate) fn is_for_questions(&self) -> bool {
+        self.is_for_questions
+    }
+
+    /// The connection itself. No byte behind the introduction has been read.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.incoming.stream.unsplit(self.outgoing.0)
     }
 
     /// The other end.
@@ -239,6 +291,11 @@ fn halves(stream: TlsStream<TcpStream>) -> (Incoming, Outgoing) {
     (Incoming { stream: reading, frames: Frames::default(), due: None }, Outgoing(writing))
 }
 
+/// Have both agreed in the handshake that the connection is for questions?
+fn agrees_on_questions(protocol: Option<&[u8]>) -> bool {
+    protocol == Some(QUESTIONS)
+}
+
 fn refusal(reason: &str) -> Answer {
     Answer::Refusal { reason: reason.to_owned() }
 }
@@ -269,6 +326,9 @@ fn named(error: io::Error, to: Option<Name>) -> LinkError {
             ),
             _,
         ) => LinkError::OtherCluster,
+        (Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)), _) => {
+            LinkError::NoQuestions
+        }
         _ => LinkError::Connection(error),
     }
 }

@@ -2,12 +2,14 @@
 //! helper to the gateways, over which words travel.
 //!
 //! Each dials another when it has a word for it, and keeps the link. A helper answers questions
-//! over the link on which they came. A word may be lost: the rules repeat what matters. So nothing
+//! over the link on which they came. Connections for questions of other gateways ([`Mesh::asked`])
+//! come to the same address, and are passed on: none of their bytes go over a link. A word may be
+//! lost: the rules repeat what matters. So nothing
 //! here waits for a peer: of words that cannot be sent the oldest are dropped, and so are words
 //! that arrive faster than they are read.
 
 use crate::identity::Identity;
-use crate::link::{Link, LinkError, Peer};
+use crate::link::{Link, LinkError, Peer, Stream};
 use crate::name::{Name, Role};
 use crate::places::{Bounds, Place, Places};
 use crate::words::{Word, WordError};
@@ -24,6 +26,8 @@ use weir_cluster::{GatewayId, Life};
 
 /// Words to one gateway or helper that were not sent yet. Beyond: the oldest is dropped.
 pub const QUEUED_MAX: usize = 32;
+/// Connections for questions that were not taken up yet. Beyond: a further one is closed.
+pub const QUESTIONS_MAX: usize = 16;
 /// Links that others have opened. Beyond: a further one is closed.
 pub const LINKS_MAX: usize = 256;
 /// Connections whose peer has not proved yet who it is. Beyond: a further one is closed.
@@ -62,6 +66,7 @@ impl fmt::Debug for Ears {
 pub struct Mesh {
     own: Arc<Identity>,
     ears: Ears,
+    asked: Option<mpsc::Sender<Stream>>,
     others: BTreeMap<Name, Other>,
     listening: Vec<Task>,
 }
@@ -138,12 +143,22 @@ impl Mesh {
     }
 
     fn with(own: Identity, ears: Ears) -> Self {
-        Self { own: Arc::new(own), ears, others: BTreeMap::new(), listening: Vec::new() }
+        let (own, asked) = (Arc::new(own), None);
+        Self { own, ears, asked, others: BTreeMap::new(), listening: Vec::new() }
+    }
+
+    /// The connections that other gateways open for questions from now on, at listeners that are
+    /// added later. Those that nobody takes up are closed.
+    pub fn asked(&mut self) -> mpsc::Receiver<Stream> {
+        let (sender, asked) = mpsc::channel(QUESTIONS_MAX);
+        self.asked = Some(sender);
+        asked
     }
 
     /// Accepts links of others at `listener` from now on. Called within a runtime of tokio.
     pub fn listen(&mut self, listener: TcpListener) {
-        let accepting = accept(listener, Arc::clone(&self.own), self.ears.clone());
+        let uses = (self.ears.clone(), self.asked.clone());
+        let accepting = accept(listener, Arc::clone(&self.own), uses);
         self.listening.push(Task(tokio::spawn(accepting)));
     }
 
@@ -296,8 +311,11 @@ fn is_its(own: Role, peer: Peer, word: &Word) -> bool {
     }
 }
 
+/// The uses of accepted connections: words are heard, and connections for questions passed on.
+type Uses = (Ears, Option<mpsc::Sender<Stream>>);
+
 /// Accepts links, for ever.
-async fn accept(listener: TcpListener, own: Arc<Identity>, ears: Ears) {
+async fn accept(listener: TcpListener, own: Arc<Identity>, uses: Uses) {
     let (places, links) = (Places::new(HANDSHAKES), Arc::new(Semaphore::new(LINKS_MAX)));
     let mut open = JoinSet::new();
     loop {
@@ -319,7 +337,7 @@ async fn accept(listener: TcpListener, own: Arc<Identity>, ears: Ears) {
             continue;
         };
         let held = (place, permit);
-        open.spawn(serve((tcp, from), Arc::clone(&own), held, ears.clone()));
+        open.spawn(serve((tcp, from), Arc::clone(&own), held, uses.clone()));
     }
 }
 
@@ -328,7 +346,7 @@ async fn serve(
     (tcp, from): (TcpStream, SocketAddr),
     own: Arc<Identity>,
     (place, _permit): (Place, OwnedSemaphorePermit),
-    ears: Ears,
+    (ears, asked): Uses,
 ) {
     let mut link = match Link::accept(&own, tcp).await {
         Ok(link) => link,
@@ -339,6 +357,12 @@ async fn serve(
     };
     drop(place);
     let peer = link.peer().name();
+    if link.is_for_questions() {
+        if asked.is_none_or(|asked| asked.try_send(link.into_stream()).is_err()) {
+            tracing::debug!(%peer, "closed a connection for questions: there are too many");
+        }
+        return;
+    }
     match answer_all(own.role(), &mut link, &ears).await {
         Ok(()) => {}
         Err(Ended::Wrong(error)) => tracing::warn!(%peer, %error, "closed a link"),

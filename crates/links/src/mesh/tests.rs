@@ -258,3 +258,85 @@ async fn many_connections_of_strangers_keep_no_gateway_out() {
     assert!(two.heard[1].recv().await.is_some());
     drop(strangers);
 }
+
+/// A gateway that takes questions, and the way to it.
+async fn asked(key: &KeyFile, gateway: u16) -> (Mesh, mpsc::Receiver<Stream>, SocketAddr) {
+    let (heard, _) = mpsc::channel(64);
+    let mut mesh = Mesh::new(identity(key, gateway), heard);
+    let asked = mesh.asked();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    mesh.listen(listener);
+    (mesh, asked, address)
+}
+
+#[tokio::test]
+async fn a_question_is_a_connection_of_its_own() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let key = key();
+    let (_mesh, mut asked, address) = asked(&key, 2).await;
+    let own = identity(&key, 1);
+    // Words and questions come to the same address.
+    let mut words = Link::dial(&own, server(2), address).await.unwrap();
+    words.outgoing.send(&ask(life(1), 1).encode()).await.unwrap();
+    let mut question = Link::ask(&own, GatewayId(2), address).await.unwrap();
+    question.write_all(b"question").await.unwrap();
+    question.flush().await.unwrap();
+    let mut taken = asked.recv().await.unwrap();
+    let mut bytes = [0; 8];
+    taken.read_exact(&mut bytes).await.unwrap();
+    assert_eq!(&bytes, b"question");
+    taken.write_all(b"answer").await.unwrap();
+    taken.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    question.read_to_end(&mut answer).await.unwrap();
+    assert_eq!(answer, b"answer");
+    words.outgoing.send(&ask(life(1), 2).encode()).await.unwrap();
+}
+
+#[tokio::test]
+async fn questions_that_nobody_takes_up_are_closed() {
+    use tokio::io::AsyncReadExt;
+
+    let key = key();
+    let (_mesh, asked, address) = asked(&key, 2).await;
+    let own = identity(&key, 1);
+    let mut open = Vec::new();
+    for _ in 0..QUESTIONS_MAX {
+        open.push(Link::ask(&own, GatewayId(2), address).await.unwrap());
+    }
+    let mut surplus = Link::ask(&own, GatewayId(2), address).await.unwrap();
+    assert!(matches!(surplus.read(&mut [0; 1]).await, Ok(0) | Err(_)), "it is closed");
+    drop(asked);
+    // Words are no questions.
+    Link::dial(&own, server(2), address).await.unwrap();
+}
+
+#[tokio::test]
+async fn only_gateways_of_the_cluster_ask_and_older_ones_say_nothing() {
+    let key = key();
+    let (_mesh, mut taken, address) = asked(&key, 2).await;
+    let stranger = identity(&self::key(), 1);
+    let refused = Link::ask(&stranger, GatewayId(2), address).await.unwrap_err();
+    assert!(matches!(refused, LinkError::OtherCluster), "{refused}");
+    let helper = Identity::of_helper(&key, GatewayId(1)).unwrap();
+    let refused = Link::ask(&helper, GatewayId(2), address).await.unwrap_err();
+    assert!(
+        matches!(&refused, LinkError::Refused(why) if why == "helpers ask nothing"),
+        "{refused}"
+    );
+    let other = Link::ask(&identity(&key, 1), GatewayId(3), address).await.unwrap_err();
+    assert!(matches!(other, LinkError::OtherName(name) if name == server(3)), "{other}");
+    assert!(taken.try_recv().is_err());
+    // One of an older version does not name questions in the handshake.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut older = identity(&key, 2);
+    older.forget_questions();
+    let (heard, _) = mpsc::channel(64);
+    let mut mesh = Mesh::new(older, heard);
+    mesh.listen(listener);
+    let refused = Link::ask(&identity(&key, 1), GatewayId(2), address).await.unwrap_err();
+    assert!(matches!(refused, LinkError::NoQuestions), "{refused}");
+}
