@@ -16,7 +16,7 @@ use crate::{
     NewCalibration, NewLevel, NewPool, NewToken, NewVolume, Operation, Page, Pool, PoolChange,
     ServerInfo, Token, Volume, VolumeChange,
 };
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH};
 use hyper::{Method, Request, StatusCode};
@@ -114,6 +114,14 @@ pub enum ClientError {
 
 type Result<T> = std::result::Result<T, ClientError>;
 
+impl ClientError {
+    /// Whether the response was longer than its reader allows.
+    #[must_use]
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, Self::Broken(source) if source.is::<LengthLimitError>())
+    }
+}
+
 impl Client {
     /// A client for the server of `data_dir`; only the owner of the directory can connect.
     #[must_use]
@@ -166,22 +174,12 @@ impl Client {
         self.get(routes::SERVER).await
     }
 
-    /// Whether all volumes are served.
+    /// Whether all volumes are served: of a cluster, those of all gateways.
     ///
     /// # Errors
     /// [`ClientError`].
     pub async fn health(&self) -> Result<Health> {
         self.get(routes::HEALTH).await
-    }
-
-    /// Metrics in Prometheus' text format.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn metrics(&self) -> Result<String> {
-        let (status, body) = self.exchange(Method::GET, routes::METRICS, Vec::new(), None).await?;
-        let text = String::from_utf8_lossy(&succeed(status, &body)?).into_owned();
-        Ok(text)
     }
 
     /// A backup of the catalogue, as the content of a file. It contains the key of the file
@@ -602,7 +600,9 @@ impl Client {
                 let request = finish(request.header(HOST, "localhost"), body)?;
                 let connect = timeout(CONNECT_WAIT_MAX, UnixStream::connect(path));
                 let stream = connect.await.map_err(late)?.map_err(unreachable)?;
-                timeout(ANSWER_WAIT_MAX, round_trip(stream, request)).await.map_err(late)?
+                timeout(ANSWER_WAIT_MAX, round_trip(stream, request, ANSWER_BYTES_MAX))
+                    .await
+                    .map_err(late)?
             }
             Endpoint::Tcp { address, token, tls } => {
                 if let Some(token) = token {
@@ -612,7 +612,7 @@ impl Client {
                 let connect = timeout(CONNECT_WAIT_MAX, TcpStream::connect(address));
                 let stream = connect.await.map_err(late)?.map_err(unreachable)?;
                 let Some(tls) = tls else {
-                    return timeout(ANSWER_WAIT_MAX, round_trip(stream, request))
+                    return timeout(ANSWER_WAIT_MAX, round_trip(stream, request, ANSWER_BYTES_MAX))
                         .await
                         .map_err(late)?;
                 };
@@ -620,7 +620,9 @@ impl Client {
                 let name = host_of(address).map_err(failed)?;
                 let handshake = timeout(CONNECT_WAIT_MAX, tls.connect(name, stream));
                 let stream = handshake.await.map_err(late)?.map_err(failed)?;
-                timeout(ANSWER_WAIT_MAX, round_trip(stream, request)).await.map_err(late)?
+                timeout(ANSWER_WAIT_MAX, round_trip(stream, request, ANSWER_BYTES_MAX))
+                    .await
+                    .map_err(late)?
             }
         }
     }
@@ -705,9 +707,26 @@ fn finish(request: hyper::http::request::Builder, body: Vec<u8>) -> Result<Reque
     request.body(Full::new(body.into())).map_err(|error| ClientError::Broken(error.into()))
 }
 
+/// The status and the body of the answer to a GET of `path` over a connection that is open and is
+/// closed after it. No timeout applies.
+///
+/// # Errors
+/// The connection breaks, the answer is not HTTP, or its body is longer than `bytes_max`
+/// ([`ClientError::is_too_long`]). A status of failure is no error.
+pub async fn get_over(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    path: &str,
+    bytes_max: usize,
+) -> Result<(u16, Vec<u8>)> {
+    let request = Request::builder().method(Method::GET).uri(path).header(HOST, "gateway");
+    let (status, body) = round_trip(stream, finish(request, Vec::new())?, bytes_max).await?;
+    Ok((status.as_u16(), body.into()))
+}
+
 async fn round_trip(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
+    bytes_max: usize,
 ) -> Result<(StatusCode, Bytes)> {
     let broken = |error: hyper::Error| ClientError::Broken(error.into());
     let (mut sender, connection) =
@@ -715,7 +734,7 @@ async fn round_trip(
     let answer = async {
         let response = sender.send_request(request).await.map_err(broken)?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+        let body = Limited::new(response.into_body(), bytes_max);
         let body = body.collect().await.map_err(ClientError::Broken)?;
         Ok((status, body.to_bytes()))
     };

@@ -196,6 +196,7 @@ pub const CODES: &[Code] = &[
         &[409, 500],
         "the volume is not served; the server's log contains the reason",
     ),
+    code("home_not_answering", &[503], "the gateway that serves the volume does not answer"),
     code(
         "top_not_permitted",
         &[409],

@@ -29,6 +29,32 @@ pub struct Gateway {
     pub weight: u64,
 }
 
+/// The state of a gateway, in the health of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GatewayHealth {
+    /// Name.
+    pub name: String,
+    /// State.
+    pub state: GatewayState,
+    /// Number of volumes that it serves; absent if it does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volumes_served: Option<usize>,
+    /// Why it does not answer; absent if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_answer: Option<String>,
+}
+
+/// A gateway that is missing in an answer for all gateways.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MissingGateway {
+    /// Name.
+    pub gateway: String,
+    /// Why it did not answer.
+    pub reason: String,
+}
+
 /// An address of a cluster. Its volumes move together between gateways.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -39,9 +39,11 @@ pub use audit::{AuditPage, AuditRecord};
 pub use capacity::{
     Calibration, CalibrationCell, CalibrationLoad, Capacity, Filesystem, Machine, NewCalibration,
 };
-pub use client::{AuditQuery, Client, ClientError, Dry, Pages};
+pub use client::{AuditQuery, Client, ClientError, Dry, Pages, get_over};
 pub use error::{Allowed, ApiError};
-pub use gateway::{Address, Gateway, HomeChange, NewAddress, VolumeHome};
+pub use gateway::{
+    Address, Gateway, GatewayHealth, HomeChange, MissingGateway, NewAddress, VolumeHome,
+};
 pub use level::{Level, LevelChange, NewLevel};
 pub use load::{ClientLoad, Load, OperationRate};
 pub use operation::Operation;
@@ -64,7 +66,7 @@ pub use volume::{
 };
 pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
 pub use words::{
-    Access, AuditEvent, Cause, FileUse, GatewayState, LoadKind, LockMode, OperationState,
+    Access, AuditEvent, Cause, FileUse, GatewayState, Gateways, LoadKind, LockMode, OperationState,
     PasswordState, Policy, Protocol, Qos, Role, ShareAccess, Squash, UnknownWord, Verdict,
 };
 

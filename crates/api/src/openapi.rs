@@ -138,16 +138,18 @@ fn server(schemas: &mut SchemaGenerator) -> Vec<Described> {
             "getMetrics",
             "Metrics in Prometheus' text format.",
             "application/openmetrics-text",
-        ),
+        )
+        .query([gateways_query(Gateways::This)]),
         other(routes::OPENAPI, "getOpenApi", "This document.", "application/json"),
         json("GET", routes::SERVER, "getServer", "Information about the server.", info),
         json(
             "GET",
             routes::HEALTH,
             "getHealth",
-            "State of the server: whether all volumes are served.",
+            "State of the server, or of all gateways of its cluster: whether all volumes are served.",
             health,
-        ),
+        )
+        .query([gateways_query(Gateways::All)]),
     ]
 }
 
@@ -469,7 +471,8 @@ fn watching(schemas: &mut SchemaGenerator) -> Vec<Described> {
             "getActivity",
             "Get the activity of all volumes.",
             of::<Activity>(schemas),
-        ),
+        )
+        .query([gateways_query(Gateways::All)]),
     ]
 }
 
@@ -511,6 +514,16 @@ fn queries_of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Vec<Value> {
         json!({ "name": name, "in": "query", "description": described, "schema": schema })
     };
     fields.into_iter().map(parameter).collect()
+}
+
+/// The choice between the gateway that is asked and all gateways.
+fn gateways_query(default: Gateways) -> Value {
+    json!({
+        "name": "gateways", "in": "query",
+        "description": "In a cluster: answer for the gateway that is asked, or for all gateways. \
+                        A server that is alone answers for itself.",
+        "schema": { "type": "string", "enum": [Gateways::This, Gateways::All], "default": default },
+    })
 }
 
 fn text_query(name: &str, description: &str) -> Value {

@@ -1,5 +1,6 @@
 //! Information about the server, and about the effect of a change.
 
+use crate::gateway::GatewayHealth;
 use serde::{Deserialize, Serialize};
 
 /// Information about a server.
@@ -33,16 +34,22 @@ pub struct ServerInfo {
     pub tls_fingerprint: Option<String>,
 }
 
-/// State of the server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// State of the server, or of all gateways of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
-    /// Whether all volumes are served that have this server as their home.
+    /// Whether all volumes are served that have this server as their home. Of a cluster: whether
+    /// all volumes are served, and every gateway answers that has not ended.
     pub ready: bool,
-    /// Number of volumes that this server serves.
+    /// Number of volumes that this server serves, or all gateways together.
     pub volumes_served: usize,
-    /// Volumes that have this server as their home and are not served.
+    /// Volumes that have this server as their home and are not served. Of a cluster: volumes that
+    /// their home does not serve, or that have none. Those of a gateway that does not answer are
+    /// not among them.
     pub unserved: Vec<UnservedVolume>,
+    /// The gateways of the cluster; absent if this is the state of one server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gateways: Vec<GatewayHealth>,
 }
 
 /// A volume of the catalogue that is not served. The server's log contains the reason.
@@ -51,6 +58,10 @@ pub struct Health {
 pub struct UnservedVolume {
     /// Name.
     pub name: String,
+    /// The gateway that is its home, in an answer for all gateways; absent if it has none at
+    /// present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
 }
 
 /// The result of a change.

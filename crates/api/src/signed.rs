@@ -118,6 +118,7 @@ mod tests {
             recent: Vec::new(),
             periods: Vec::new(),
             conditions: Vec::new(),
+            missing: Vec::new(),
         };
         let report = serde_json::to_string(&report).unwrap();
         SignedReport {

@@ -61,6 +61,12 @@ pub struct Volume {
     pub etag: String,
     /// Live counters; absent if the volume is not served (the server's log contains the reason).
     pub live: Option<VolumeLive>,
+    /// Name of the gateway that serves it, in a cluster; absent if none does at present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
+    /// Why that gateway does not answer; `live` and `top` are not known then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_answer: Option<String>,
 }
 
 /// Counters of a volume since the server started, and gauges.

@@ -1,6 +1,7 @@
 //! Contract monitoring: verdicts for periods, reports, and current activity. The conditions of a
 //! verdict are in `docs/semantics.md`, and in every report.
 
+use crate::gateway::MissingGateway;
 use crate::load::Load;
 use crate::words::{Cause, LoadKind, Verdict};
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,9 @@ pub struct Report {
     pub periods: Vec<Window>,
     /// Conditions that define the verdicts.
     pub conditions: Vec<String>,
+    /// Gateways of the cluster that did not answer: periods that they recorded are missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingGateway>,
 }
 
 /// Explanation of a volume's current performance.
@@ -135,6 +139,9 @@ pub struct Why {
     pub volume: String,
     /// Name of the pool.
     pub pool: String,
+    /// Name of the gateway that serves it, in a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
     /// The last 10 s; shorter if there were no requests before.
     pub window: Window,
     /// The last minute.
@@ -162,6 +169,9 @@ pub struct Activity {
     pub served: u64,
     /// Volumes with at least one request in the last minute.
     pub volumes: Vec<Active>,
+    /// Gateways of the cluster that did not answer: their volumes are missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingGateway>,
 }
 
 /// Activity of a volume.
@@ -190,4 +200,7 @@ pub struct Active {
     /// Kinds of the load.
     #[serde(default)]
     pub kinds: Vec<LoadKind>,
+    /// Name of the gateway that serves it, in an answer for all gateways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
 }

@@ -76,6 +76,15 @@ words! {
 }
 
 words! {
+    /// The gateways of a cluster that an answer is for.
+    Gateways, "gateways",
+    /// The gateway that is asked.
+    This = "this",
+    /// All of them.
+    All = "all"
+}
+
+words! {
     /// Contract model: how the volumes of a pool get their limits.
     #[derive(Default)]
     Qos, "contract model",

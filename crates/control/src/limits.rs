@@ -98,4 +98,26 @@ pub(crate) const API_BODY_WAIT: Duration = Duration::from_secs(30);
 /// closed.
 pub(crate) const API_SEND_STALL_SECONDS: u32 = 60;
 
+/// Questions to other gateways of a cluster at the same time. Beyond: they wait, within
+/// [`ASK_WAIT`].
+pub(crate) const ASKS_MAX: usize = 16;
+
+/// Largest answer of another gateway, in bytes: the metrics of some 2,000 busy volumes. Beyond: it
+/// counts as none.
+pub(crate) const ASK_BYTES_MAX: usize = 16 << 20;
+
+/// Longest until there is a connection to another gateway. Beyond: it gives no answer.
+pub(crate) const ASK_DIAL_WAIT: Duration = Duration::from_secs(2);
+
+/// Longest that another gateway may take for an answer, with the connection. Beyond: as above.
+pub(crate) const ASK_WAIT: Duration = Duration::from_secs(3);
+
+/// Connections of other gateways that are answered at the same time. Beyond: they wait, and as many
+/// more as the links keep; further ones are closed.
+pub(crate) const ANSWERING_MAX: usize = 16;
+
+/// Longest that a connection of another gateway is answered. Beyond: it is closed.
+pub(crate) const ANSWERING_WAIT: Duration = Duration::from_secs(10);
+
+const _: () = assert!(ASK_DIAL_WAIT.as_secs() < ASK_WAIT.as_secs());
 const _: () = assert!(API_CONNECTIONS_ORIGIN_MAX < API_CONNECTIONS_MAX);

@@ -20,6 +20,12 @@ use weir_catalog::{Filesystem, Pool, Snapshot, Volume};
 use weir_qos::verdict::Verdict;
 
 /// The content type of the text.
+/// The name and the help of the metric that only the metrics of all gateways have.
+pub(crate) const GATEWAY_UP: (&str, &str) = (
+    "weir_gateway_up",
+    "1 if the gateway answers the one that is asked for the metrics of all, else 0",
+);
+
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics, as text.
@@ -31,7 +37,10 @@ pub(crate) fn render(
     plane: &dyn Plane,
     watch: &Watch,
 ) -> Result<String, fmt::Error> {
-    let volumes = snapshot.volumes().map(|volume| {
+    // Those of other gateways are in the metrics of their homes.
+    let is_here =
+        |volume: &&Arc<Volume>| plane.is_home_of(volume) || plane.volume_live(volume.id).is_some();
+    let volumes = snapshot.volumes().filter(is_here).map(|volume| {
         let pool = snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default();
         let (live, standing) = (plane.volume_live(volume.id), watch.standing(volume.id));
         let histograms = plane.volume_histograms(volume.id);
@@ -691,7 +700,8 @@ mod tests {
         let errors = ERRORS.map(|(name, _)| name.to_owned());
         let volumes =
             of(LIVE).chain(of(&OPERATIONS)).chain(of(VOLUME)).chain(of(CONTRACT)).chain(errors);
-        let histograms = [OPERATION, WAIT, CLIENTS, KINDS].map(|(name, _)| name.to_owned());
+        let histograms =
+            [OPERATION, WAIT, CLIENTS, KINDS, GATEWAY_UP].map(|(name, _)| name.to_owned());
         let filesystems = FILESYSTEM.map(|(name, ..)| name.to_owned());
         let volumes = volumes.chain(of(POOL)).chain(filesystems);
         volumes.chain(of(SERVER)).chain(single).chain(histograms).collect()

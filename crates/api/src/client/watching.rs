@@ -1,10 +1,12 @@
-//! Questions that change nothing: contract reports, explanations, loads, activity and sizes.
+//! Questions that change nothing: contract reports, explanations, loads, activity, metrics and
+//! sizes.
 
 #[cfg(doc)]
 use super::ClientError;
-use super::{Client, Result};
+use super::{Client, Result, succeed};
 use crate::routes;
-use crate::{Activity, Load, Report, SignedReport, Sizing, SizingQuery, Why};
+use crate::{Activity, Gateways, Load, Report, SignedReport, Sizing, SizingQuery, Why};
+use hyper::Method;
 
 impl Client {
     /// Whether the contract of a volume was kept in the last `since_seconds`, at most
@@ -76,5 +78,27 @@ impl Client {
     /// [`ClientError`].
     pub async fn activity(&self) -> Result<Activity> {
         self.get(routes::ACTIVITY).await
+    }
+
+    /// Metrics of the server in Prometheus' text format.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn metrics(&self) -> Result<String> {
+        self.metrics_of(Gateways::This).await
+    }
+
+    /// Metrics in Prometheus' text format: of the server, or of all gateways of its cluster.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn metrics_of(&self, gateways: Gateways) -> Result<String> {
+        let path = match gateways {
+            Gateways::This => routes::METRICS.to_owned(),
+            Gateways::All => routes::with_query(routes::METRICS, "gateways", gateways.word()),
+        };
+        let (status, body) = self.exchange(Method::GET, &path, Vec::new(), None).await?;
+        let text = String::from_utf8_lossy(&succeed(status, &body)?).into_owned();
+        Ok(text)
     }
 }

@@ -5,7 +5,7 @@ mod gateways;
 mod identity;
 
 pub(super) use clients::{file_lock, smb_open, smb_session};
-pub(super) use gateways::{address, gateway, gateway_name, volume_home};
+pub(super) use gateways::{address, gateway, gateway_name, gateway_state, home, volume_home};
 pub(super) use identity::{clients_asked, group, share_rule_asked, sharing_asked, user};
 
 use super::failure::Failure;
@@ -94,6 +94,8 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         top: plane.top(volume.id).map(|found| top(snapshot, found)),
         etag: String::new(),
         live: None,
+        gateway: None,
+        no_answer: None,
     };
     shown.etag = etag(&shown);
     shown.live = plane.volume_live(volume.id).as_ref().map(live);
@@ -238,7 +240,8 @@ fn etag(shown: &impl serde::Serialize) -> String {
     preconditions::etag(&serde_json::to_vec(shown).unwrap_or_default())
 }
 
-fn live(live: &VolumeLive) -> weir_api::VolumeLive {
+/// The live figures of a volume for a response.
+pub(super) fn live(live: &VolumeLive) -> weir_api::VolumeLive {
     weir_api::VolumeLive {
         used_bytes: live.used_bytes,
         used_exact: live.used_exact,

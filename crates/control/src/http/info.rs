@@ -1,9 +1,7 @@
-//! The server's information about itself: version, health, metrics.
+//! The server's information about itself: version and health.
 
-use super::failure::Failure;
 use super::tls::Tls;
 use super::{Control, ControlState, machine};
-use crate::metrics;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -30,10 +28,6 @@ pub(super) async fn server(State(state): State<ControlState>) -> Json<ServerInfo
     })
 }
 
-pub(super) async fn health(State(state): State<ControlState>) -> Json<Health> {
-    Json(state.0.health())
-}
-
 /// Answers as long as the process does.
 pub(super) async fn liveness() -> &'static str {
     "ok\n"
@@ -50,28 +44,23 @@ pub(super) async fn readiness(State(state): State<ControlState>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
-pub(super) async fn metrics(State(state): State<ControlState>) -> Result<Response, Failure> {
-    let text = metrics::render(&state.0.catalog.snapshot(), &*state.0.plane, &state.0.watch)
-        .map_err(|_| Failure::internal("metrics", "cannot generate the metrics"))?;
-    Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
-}
-
 /// The OpenAPI document of this version.
 pub(super) async fn openapi() -> Response {
     ([(CONTENT_TYPE, "application/json")], weir_api::OPENAPI).into_response()
 }
 
 impl Control {
-    fn health(&self) -> Health {
+    /// The health of this server.
+    pub(super) fn health(&self) -> Health {
         let snapshot = self.catalog.snapshot();
         let (mut volumes_served, mut unserved) = (0, Vec::new());
         for volume in snapshot.volumes() {
             if self.plane.volume_live(volume.id).is_some() {
                 volumes_served += 1;
             } else if self.plane.is_home_of(volume) {
-                unserved.push(UnservedVolume { name: volume.name.clone() });
+                unserved.push(UnservedVolume { name: volume.name.clone(), gateway: None });
             }
         }
-        Health { ready: unserved.is_empty(), volumes_served, unserved }
+        Health { ready: unserved.is_empty(), volumes_served, unserved, gateways: Vec::new() }
     }
 }

@@ -72,6 +72,8 @@ pub(super) enum Peer {
     },
     /// Somebody at an address.
     Tcp(SocketAddr),
+    /// Another gateway of the cluster.
+    Gateway,
 }
 
 /// The name of the socket in the data directory; dropping this removes it.
@@ -252,7 +254,7 @@ async fn converse_tls(
 }
 
 /// Answers the requests of one connection.
-async fn converse(
+pub(super) async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     place: Placed,
@@ -296,7 +298,7 @@ async fn converse(
 }
 
 /// Waits for the word to stop; a sender that is gone says it too.
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
+pub(super) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _said_or_gone = stopping.wait_for(|stop| *stop).await.is_ok();
 }
 

@@ -23,6 +23,7 @@ mod levels;
 mod listen;
 mod machine;
 mod operations;
+mod others;
 mod page;
 mod pools;
 mod preconditions;
@@ -49,6 +50,7 @@ use crate::watch::{Recorder, Signer, Watch};
 use audit::Audit;
 use failure::Failure;
 use operations::Operations;
+use others::Others;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -78,6 +80,7 @@ struct Control {
     tokens: Arc<Tokens>,
     audit: Audit,
     operations: Mutex<Operations>,
+    others: Others,
     /// The durability of answered changes of names, for measurements.
     durability: NamespaceDurability,
     /// The TLS state, if some listener speaks TLS.
@@ -116,7 +119,7 @@ impl ControlState {
         });
         let signer = secret.ok().and_then(|secret| Signer::new(&secret));
         let (turn, trash, tls) = (Mutex::new(()), Arc::default(), OnceLock::new());
-        let operations = Mutex::default();
+        let (operations, others) = (Mutex::default(), Others::default());
         Ok(Self(Arc::new(Control {
             catalog,
             plane,
@@ -128,6 +131,7 @@ impl ControlState {
             tokens,
             audit,
             operations,
+            others,
             durability: config.namespace_durability,
             tls,
             cluster: OnceLock::new(),
@@ -199,6 +203,7 @@ pub async fn serve(
     let (board, plane) = (Arc::clone(&state.0.watch), Arc::clone(&state.0.plane));
     let watching = tokio::spawn(crate::watch::run(board, Arc::clone(&plane), stopping.clone()));
     serving.spawn(listen::serve_socket(local, router, stopping.clone(), grace));
+    serving.spawn(others::answer(state.clone(), stopping.clone()));
     trash.remove_condemned(catalog, plane)?;
     let recording = tokio::spawn(audit::record_logins(state.clone(), stopping.clone()));
     let mut hangups = signal(SignalKind::hangup())?;

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::{
     ControlState, access, audit, backup, body, calibrations, clients, exports, gateways, groups,
-    info, levels, operations, pools, shares, sizing, tokens, users, volumes, watching,
+    info, levels, operations, others, pools, shares, sizing, tokens, users, volumes, watching,
 };
 use axum::Router;
 use axum::body::HttpBody;
@@ -54,10 +54,10 @@ fn of_every_server() -> impl IntoIterator<Item = Answered> {
     answered! {
         get LIVENESS info::liveness;
         get READINESS info::readiness;
-        get METRICS info::metrics;
+        get METRICS others::metrics;
         get OPENAPI info::openapi;
         get SERVER info::server;
-        get HEALTH info::health;
+        get HEALTH others::health;
         get LEVELS levels::list;
         post LEVELS levels::create;
         get LEVEL levels::show;
@@ -108,7 +108,7 @@ fn of_every_server() -> impl IntoIterator<Item = Answered> {
         get REPORT watching::report;
         get WHY watching::why;
         get LOAD watching::load;
-        get ACTIVITY watching::activity;
+        get ACTIVITY others::activity;
         post RESCAN volumes::rescan;
         get OPERATIONS operations::list;
         get OPERATION operations::show;

@@ -2,7 +2,7 @@
 //! and the TCP window. The arithmetic is `weir-qos`'s; nothing is changed.
 
 use super::failure::Failure;
-use super::{ControlState, convert, machine};
+use super::{ControlState, convert, machine, others};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -36,7 +36,7 @@ pub(super) async fn sizing(
     let snapshot = state.0.catalog.snapshot();
     let bounds = bounds(state.0.catalog.minimums());
     let models = models(&snapshot, &asked)?;
-    let measured = measured(&state, &snapshot, &asked)?;
+    let measured = measured(&state, &asked).await?;
     let use_of = UseOf::new(&asked, measured);
     let request_bytes = use_of.request_bytes;
     if let Some(bytes) = asked.quota_bytes {
@@ -203,16 +203,9 @@ struct Mean {
 }
 
 /// The mean request of the volume that was named, without the wait for its contract.
-fn measured(
-    state: &ControlState,
-    snapshot: &Snapshot,
-    asked: &SizingQuery,
-) -> Result<Option<Mean>, Failure> {
+async fn measured(state: &ControlState, asked: &SizingQuery) -> Result<Option<Mean>, Failure> {
     let Some(name) = &asked.volume else { return Ok(None) };
-    let missing = || CatalogError::NoSuch { thing: Thing::Volume, name: name.clone() };
-    let volume = snapshot.volume_named(name).ok_or_else(missing)?;
-    let plane = &*state.0.plane;
-    let why = state.0.watch.why(snapshot, plane, volume);
+    let why = others::why(state, name).await?;
     let mean = [&why.minute, &why.hour].into_iter().find_map(mean_of);
     let message = format!(
         "volume {name:?} had no READs and WRITEs in the last hour: load it, or give the latency"

@@ -4,6 +4,7 @@ mod clients;
 pub(super) mod document;
 mod gateways;
 mod identity;
+mod others;
 mod preconditions;
 mod sizing;
 mod tls;
@@ -248,6 +249,12 @@ impl Running {
         self.stop.send(()).unwrap();
         self.server.await.unwrap().unwrap();
         self.directory
+    }
+
+    /// The status and the body of the answer to a GET at the socket.
+    async fn get(&self, path: &str) -> (u16, Vec<u8>) {
+        let socket = UnixStream::connect(self.directory.path().join("api.sock")).await.unwrap();
+        weir_api::get_over(socket, path, 1 << 20).await.unwrap()
     }
 
     fn tcp(&self, token: Option<String>) -> Client {

@@ -22,7 +22,10 @@ pub(super) async fn list(
 ) -> Result<Json<Page<Volume>>, Failure> {
     let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
     let all = snapshot.volumes().map(|volume| (format!("{:010}", volume.id.0), volume));
-    page(query, "volume", all, |volume| convert::volume(&snapshot, plane, volume))
+    let shown = page(query, "volume", all, |volume| convert::volume(&snapshot, plane, volume));
+    let Json(mut shown) = shown?;
+    state.complete(&mut shown.items).await;
+    Ok(Json(shown))
 }
 
 pub(super) async fn show(
@@ -30,7 +33,9 @@ pub(super) async fn show(
     Path(name): Path<String>,
 ) -> Result<WithEtag<Volume>, Failure> {
     let volume = state.0.volume(&state.0.catalog.snapshot(), &name);
-    Ok(WithEtag(volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?))
+    let mut volume = volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?;
+    state.complete(std::slice::from_mut(&mut volume)).await;
+    Ok(WithEtag(volume))
 }
 
 pub(super) async fn create(

@@ -2,15 +2,14 @@
 //! `/v1/volumes/{name}/report`, `/why` and `/load`, and `/v1/activity`.
 
 use super::failure::Failure;
-use super::{Control, ControlState};
-use crate::sync::Arc;
+use super::{ControlState, others};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use weir_api::limits::REPORT_SECONDS_MAX;
-use weir_api::{Activity, Load, Report, Why};
+use weir_api::{Activity, Load, Why};
 use weir_catalog::{CatalogError, Snapshot, Thing, Volume};
 
 /// The period that is reported by default: a day, in seconds.
@@ -40,9 +39,7 @@ pub(super) async fn report(
         let message = format!("since must be from 1 to {REPORT_SECONDS_MAX} seconds (14 days)");
         return Err(Failure::bad_request(message));
     }
-    let control = Arc::clone(&state.0);
-    let made = tokio::task::spawn_blocking(move || control.report(&name, since)).await;
-    let report = made.map_err(|_| Failure::internal("failed", "the report failed"))??;
+    let report = others::report(&state, name, since).await?;
     if !signed {
         return Ok(Json(report).into_response());
     }
@@ -60,12 +57,28 @@ pub(super) async fn why(
     State(state): State<ControlState>,
     Path(name): Path<String>,
 ) -> Result<Json<Why>, Failure> {
+    Ok(Json(others::why(&state, &name).await?))
+}
+
+pub(super) async fn load(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Load>, Failure> {
+    Ok(Json(others::load(&state, &name).await?))
+}
+
+/// The explanation of a volume by this server.
+pub(super) async fn own_why(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Why>, Failure> {
     let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
     let volume = find(&snapshot, &name)?;
     Ok(Json(state.0.watch.why(&snapshot, plane, volume)))
 }
 
-pub(super) async fn load(
+/// The load of a volume at this server.
+pub(super) async fn own_load(
     State(state): State<ControlState>,
     Path(name): Path<String>,
 ) -> Result<Json<Load>, Failure> {
@@ -74,18 +87,13 @@ pub(super) async fn load(
     Ok(Json(state.0.watch.load(plane, volume)))
 }
 
-pub(super) async fn activity(State(state): State<ControlState>) -> Json<Activity> {
+/// The activity of the volumes of this server.
+pub(super) async fn own_activity(State(state): State<ControlState>) -> Json<Activity> {
     Json(state.0.watch.activity(&state.0.catalog.snapshot(), &*state.0.plane))
 }
 
-impl Control {
-    fn report(&self, name: &str, since: u64) -> Result<Report, Failure> {
-        let snapshot = self.catalog.snapshot();
-        Ok(self.watch.report(&snapshot, find(&snapshot, name)?, since))
-    }
-}
-
-fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Volume, Failure> {
+/// The volume called `name`.
+pub(super) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Volume, Failure> {
     let volume = snapshot.volume_named(name);
     let missing = || CatalogError::NoSuch { thing: Thing::Volume, name: name.to_owned() };
     Ok(volume.ok_or_else(missing)?)

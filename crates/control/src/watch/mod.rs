@@ -8,6 +8,7 @@
 mod history;
 mod kinds;
 pub(crate) mod load;
+mod past;
 mod record;
 mod run;
 mod series;
@@ -15,6 +16,7 @@ mod sign;
 mod volume;
 mod words;
 
+pub(crate) use past::{Past, Told};
 pub(crate) use record::Recorder;
 pub(crate) use run::run;
 pub(crate) use sign::Signer;
@@ -24,7 +26,8 @@ use crate::sync::{Arc, Mutex, lock};
 use history::{MINUTE, QUARTER};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
-use volume::{Look, Period, Watched};
+pub(crate) use volume::Period;
+use volume::{Look, Watched};
 use weir_api::{Active, Activity, Load, REPORT_VERSION, Report, Why, Window};
 use weir_catalog::{Snapshot, Volume};
 use weir_core::VolumeId;
@@ -80,7 +83,7 @@ impl Watch {
     }
 
     /// Reads all counters, `now` in seconds since 1970. Once a minute, gives what is for the
-    /// history.
+    /// history; of a volume that is not served any more, at once.
     pub(crate) fn look(&self, plane: &dyn Plane, now: u64) -> Vec<(VolumeId, Period)> {
         let mut board = lock(&self.board);
         let board = &mut *board;
@@ -91,7 +94,14 @@ impl Watch {
             let watched = board.volumes.entry(seen.id).or_insert_with(|| Watched::new(&seen));
             ended.extend(watched.look(&seen, look).map(|period| (seen.id, period)));
         });
-        board.volumes.retain(|_, watched| watched.seen == look.number);
+        board.volumes.retain(|id, watched| {
+            let stays = watched.seen == look.number;
+            if !stays {
+                let last = watched.unfinished(look.before);
+                ended.extend(last.map(|period| (*id, period)));
+            }
+            stays
+        });
         for (id, watched) in &mut board.volumes {
             let is_active = watched.is_active();
             watched.marks.look(look.number, is_active, || plane.volume_uses(*id));
@@ -139,11 +149,13 @@ impl Watch {
                 connections: load.connections_total,
                 operations_per_second: load.operations_per_second,
                 kinds: load.kinds,
+                gateway: None,
             })
         });
         let mut volumes: Vec<_> = volumes.collect();
         volumes.sort_by(|left, right| left.volume.cmp(&right.volume));
-        Activity { at: board.at, served: snapshot.volumes().count() as u64, volumes }
+        let served = snapshot.volumes().count() as u64;
+        Activity { at: board.at, served, volumes, missing: Vec::new() }
     }
 
     /// The load of `volume` in the last seconds; one without requests if there were none in the
@@ -163,6 +175,7 @@ impl Watch {
         let mut why = Why {
             volume: volume.name.clone(),
             pool: pool_of(snapshot, volume),
+            gateway: None,
             window,
             minute,
             hour,
@@ -180,13 +193,9 @@ impl Watch {
         why
     }
 
-    /// Whether the contract of `volume` was kept in the last `seconds`. Blocks.
-    pub(crate) fn report(&self, snapshot: &Snapshot, volume: &Volume, seconds: u64) -> Report {
-        let resolution = match seconds {
-            ..=BY_SECONDS => 1,
-            seconds if seconds <= BY_MINUTES => MINUTE,
-            _ => QUARTER,
-        };
+    /// The history of `volume` in the last `seconds`, as far as it was here. Blocks.
+    pub(crate) fn past(&self, volume: &Volume, seconds: u64) -> Past {
+        let resolution = resolution(seconds);
         let (now, recent, remembered) = {
             let board = lock(&self.board);
             let watched = board.volumes.get(&volume.id);
@@ -205,6 +214,19 @@ impl Watch {
                 joined(kept.periods, &unwritten, resolution, now)
             }
         };
+        Past { at: now, resolution, recent, periods }
+    }
+
+    /// Whether the contract of `volume` was kept in the last `seconds`, by its history.
+    pub(crate) fn report(
+        &self,
+        snapshot: &Snapshot,
+        volume: &Volume,
+        seconds: u64,
+        past: Past,
+    ) -> Report {
+        let Past { at: now, resolution, recent, periods } = past;
+        let since = now.saturating_sub(seconds);
         let mut whole = Period { start: since, nanos: seconds * SECOND, ..Period::default() };
         periods.iter().for_each(|period| whole.take_in(period));
         Report {
@@ -219,6 +241,7 @@ impl Watch {
             recent: recent.into(),
             periods: periods.iter().map(words::window).collect(),
             conditions: words::conditions(),
+            missing: Vec::new(),
         }
     }
 }
@@ -268,6 +291,15 @@ impl Board {
         let length = self.at.saturating_sub(self.since).clamp(1, seconds);
         let start = self.at.saturating_sub(length);
         Period { start, nanos: length * SECOND, ..Period::default() }
+    }
+}
+
+/// The length of a period in the history of the last `seconds`, in seconds.
+pub(crate) const fn resolution(seconds: u64) -> u64 {
+    match seconds {
+        ..=BY_SECONDS => 1,
+        seconds if seconds <= BY_MINUTES => MINUTE,
+        _ => QUARTER,
     }
 }
 

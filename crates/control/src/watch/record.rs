@@ -57,8 +57,10 @@ impl Recorder {
                 if std::mem::take(&mut inner.failing) {
                     tracing::info!("the contract history is being written again");
                 }
+                // Of a minute under way the history has the volumes alone that have left.
                 let ends = pending.iter().map(|(_, period)| period.start + super::MINUTE);
-                inner.written_until = ends.fold(inner.written_until, u64::max);
+                let ended = ends.filter(|end| *end <= now);
+                inner.written_until = ended.fold(inner.written_until, u64::max);
                 Vec::new()
             }
             Err(error) => inner.failed(&error, pending),

@@ -23,19 +23,24 @@ pub(crate) async fn run(
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pending = Vec::new();
+    // Other gateways may ask at once for what a volume that has left leaves.
+    let mut is_new = false;
     let mut writing: Option<JoinHandle<Rows>> = None;
     loop {
         tokio::select! {
             _ = looks.tick() => {}
             _ = stopping.wait_for(|stop| *stop) => break,
         }
-        pending.append(&mut watch.look(&*plane, time_of_day()));
+        let mut ended = watch.look(&*plane, time_of_day());
+        is_new |= !ended.is_empty();
+        pending.append(&mut ended);
         if writing.as_ref().is_some_and(JoinHandle::is_finished) {
             pending = joined(writing.take(), pending).await;
         }
         // One at a time: a disk that is slow now is not made slower.
-        let is_due = !pending.is_empty() && time_of_day() % 60 < 10;
+        let is_due = !pending.is_empty() && (is_new || time_of_day() % 60 < 10);
         if writing.is_none() && is_due {
+            is_new = false;
             writing = Some(write(&watch, std::mem::take(&mut pending)));
         }
     }

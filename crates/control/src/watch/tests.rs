@@ -168,7 +168,8 @@ impl World {
     }
 
     fn report(&self, seconds: u64) -> Report {
-        self.watch.report(&self.snapshot, self.home(), seconds)
+        let past = self.watch.past(self.home(), seconds);
+        self.watch.report(&self.snapshot, self.home(), seconds, past)
     }
 }
 
@@ -613,4 +614,30 @@ fn a_signature_fits_the_report_and_its_key() {
     let signer = Signer::new(&[9; 32]).unwrap();
     let signed = signer.sign(&world.report(60)).unwrap();
     assert_eq!(signed.verify(Some(&signer.public_key())).unwrap(), world.report(60));
+}
+
+#[test]
+fn a_volume_that_leaves_leaves_its_last_minute_behind() {
+    let mut world = World::new();
+    // A minute and a half, so that a minute is under way.
+    world.pass(90, LIMIT);
+    let before: u64 = world.report(3600).periods.iter().map(|p| p.split.requests).sum();
+    lock(&world.plane.0).clear();
+    let rows = world.watch.look(&world.plane, world.now + 1);
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].0, rows[0].1.start), (world.home().id, START + 60));
+    assert!(world.watch.recorder.write(rows, world.now + 1).is_empty());
+    let after: u64 = world.report(3600).periods.iter().map(|p| p.split.requests).sum();
+    assert_eq!(after, before, "nothing is lost");
+}
+
+#[test]
+fn a_minute_under_way_stays_in_reports_when_another_volume_leaves() {
+    let mut world = World::new();
+    world.pass(90, LIMIT);
+    let before = world.report(3600).periods;
+    let minute = Period { start: START + 60, ..Period::default() };
+    let rows = vec![(VolumeId(77), minute)];
+    assert!(world.watch.recorder.write(rows, world.now).is_empty());
+    assert_eq!(world.report(3600).periods, before);
 }

@@ -15,6 +15,7 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(1);
 /// The log records every change with the caller (token or user of the socket) and the request. It
 /// also records refused changes, requests without permission (at most 30 per minute), backups, and
 /// logins, refused logins (at most 30 per minute) and logoffs over SMB.
+/// In a cluster, each gateway has the log of what it was asked.
 /// The command requires the admin role. Without options it shows the latest 100 records.
 #[derive(Args)]
 #[command(after_long_help = "\

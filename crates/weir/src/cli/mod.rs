@@ -200,6 +200,8 @@ enum Command {
     #[command(subcommand)]
     Group(group::GroupCommand),
     /// List and close the sessions, opens and locks of clients
+    ///
+    /// In a cluster, these are the clients of the gateway that is asked.
     #[command(subcommand)]
     Smb(smb::SmbCommand),
     /// Create a cluster of gateways, join one, and manage its gateways and addresses
@@ -217,6 +219,9 @@ enum Command {
     Token(token::TokenCommand),
     Audit(audit::AuditArgs),
     /// Check whether the server serves all its volumes
+    ///
+    /// In a cluster, any gateway checks all gateways and volumes. The command fails if a volume is
+    /// not served, or a gateway does not answer that has not ended.
     Health,
     Top(top::TopArgs),
     Bench(Box<weir_bench::cli::BenchCommand>),

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use weir_api::{Active, Activity, Client, LoadKind};
+use weir_api::{Active, Activity, Client, LoadKind, MissingGateway};
 use weir_core::units::Rate;
 use weir_report::terminal::{self, Screen, Text};
 
@@ -17,7 +17,8 @@ use weir_report::terminal::{self, Screen, Text};
 /// Rates are averages over the last second; verdicts and latencies cover the last 10 s, operations
 /// of all kinds (OPS) and the kind of the load the last 10 to 15 s. IOPS counts READs and WRITEs.
 /// The columns CONTRACT, STORE, NETWORK and PROCESSING show the shares of the latency. Volumes
-/// without requests in the last minute are omitted. In a terminal, press q to quit and s to sort by
+/// without requests in the last minute are omitted. In a cluster, any gateway shows the volumes of
+/// all of them; a line names each gateway that does not answer. In a terminal, press q to quit and s to sort by
 /// the next column.
 #[derive(Args)]
 #[command(after_long_help = "\
@@ -75,7 +76,8 @@ async fn batches(client: &Client, output: Output, args: &TopArgs) -> Result<()> 
             Output::Json => terminal::json_line(&activity)?,
             Output::Table => {
                 print::line(heading(&activity))?;
-                print::table(&HEADER, rows(activity, args.sort))?;
+                print::lines(missing(&activity))?;
+                print::table(&header(&activity), rows(activity, args.sort))?;
             }
         }
     }
@@ -143,8 +145,11 @@ fn drawing(activity: &Activity, sort: Sort) -> Text {
     let mut text = Text::new();
     let (heading, sort_name) = (heading(activity), name(sort));
     text.line(format_args!("{heading}   sorted by {sort_name} (s: change), q: quit"));
+    for line in missing(activity) {
+        text.line(line);
+    }
     text.blank();
-    text.append(&print::columns(&HEADER, rows(activity.clone(), sort)));
+    text.append(&print::columns(&header(activity), rows(activity.clone(), sort)));
     text
 }
 
@@ -158,6 +163,27 @@ fn heading(activity: &Activity) -> String {
         activity.served,
         sum(|one| one.waiting),
     )
+}
+
+/// The gateways that did not answer, a line for each.
+fn missing(activity: &Activity) -> Vec<String> {
+    let line =
+        |one: &MissingGateway| format!("gateway {} does not answer: {}", one.gateway, one.reason);
+    activity.missing.iter().map(line).collect()
+}
+
+/// Are the volumes those of several gateways?
+fn is_of_cluster(activity: &Activity) -> bool {
+    !activity.missing.is_empty() || activity.volumes.iter().any(|one| one.gateway.is_some())
+}
+
+/// The header of the columns; those of a cluster have one for the gateway.
+fn header(activity: &Activity) -> Vec<&'static str> {
+    let mut header = HEADER.to_vec();
+    if is_of_cluster(activity) {
+        header.insert(1, "gateway");
+    }
+    header
 }
 
 const HEADER: [&str; 17] = [
@@ -181,6 +207,7 @@ const HEADER: [&str; 17] = [
 ];
 
 fn rows(activity: Activity, sort: Sort) -> Vec<Vec<String>> {
+    let is_of_cluster = is_of_cluster(&activity);
     let mut volumes = activity.volumes;
     let by = |get: fn(&Active) -> f64| move |a: &Active, b: &Active| get(b).total_cmp(&get(a));
     match sort {
@@ -195,7 +222,14 @@ fn rows(activity: Activity, sort: Sort) -> Vec<Vec<String>> {
         Sort::Error => volumes.sort_by(by(|one| one.window.error.map_or(-1.0, f64::abs))),
         Sort::Name => volumes.sort_by(|a, b| a.volume.cmp(&b.volume)),
     }
-    volumes.iter().map(row).collect()
+    let of_gateway = |active: &Active| {
+        let mut row = row(active);
+        if is_of_cluster {
+            row.insert(1, active.gateway.clone().unwrap_or_default());
+        }
+        row
+    };
+    volumes.iter().map(of_gateway).collect()
 }
 
 fn row(active: &Active) -> Vec<String> {
@@ -250,6 +284,7 @@ mod tests {
             connections: 8,
             operations_per_second: 2.0 * iops,
             kinds: vec![LoadKind::OneFile, LoadKind::SmallRequests],
+            gateway: None,
         }
     }
 
@@ -260,7 +295,7 @@ mod tests {
             active("b", 30, 20.0, Some(-0.2), 7),
             active("c", 20, 10.0, Some(0.01), 6),
         ];
-        let activity = Activity { at: 0, served: 4, volumes };
+        let activity = Activity { at: 0, served: 4, volumes, missing: Vec::new() };
         let order = |sort| {
             let rows = rows(activity.clone(), sort);
             rows.iter().map(|row| row[0].clone()).collect::<String>()
@@ -277,11 +312,27 @@ mod tests {
     #[test]
     fn the_load_is_shown_beside_the_contract() {
         let volumes = vec![active("a", 10, 30.0, None, 5)];
-        let row = rows(Activity { at: 0, served: 1, volumes }, Sort::Name).remove(0);
+        let activity = Activity { at: 0, served: 1, volumes, missing: Vec::new() };
+        assert_eq!(header(&activity), HEADER);
+        let row = rows(activity, Sort::Name).remove(0);
         assert_eq!(row.len(), HEADER.len());
         assert_eq!(row[5..8], ["60", "2", "8"]);
         assert_eq!(row[16], "one-file, small-requests");
         assert_eq!(kinds_text(&[]), "–");
+    }
+
+    #[test]
+    fn a_cluster_has_a_column_for_the_gateway_and_a_line_for_each_that_is_missing() {
+        let of_second = Active { gateway: Some("g2".into()), ..active("a", 10, 30.0, None, 5) };
+        let gone = MissingGateway { gateway: "g3".into(), reason: "no connection".into() };
+        let mut activity =
+            Activity { at: 0, served: 1, volumes: vec![of_second], missing: vec![gone] };
+        assert_eq!(missing(&activity), ["gateway g3 does not answer: no connection"]);
+        assert_eq!(header(&activity)[..3], ["volume", "gateway", "limit"]);
+        let row = rows(activity.clone(), Sort::Name).remove(0);
+        assert_eq!((row.len(), &row[..2]), (HEADER.len() + 1, &["a".into(), "g2".into()][..]));
+        activity.missing.clear();
+        assert_eq!(header(&activity).len(), HEADER.len() + 1);
     }
 
     #[test]

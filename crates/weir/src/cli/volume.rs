@@ -11,6 +11,7 @@ use super::{Global, Output, confirm, connect, print, reach, values};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use weir_api::{
     Changed, Client, Counting, NewVolume, OperationCount, Protocol, Sharing, Terms, TermsChange,
@@ -32,8 +33,13 @@ pub(crate) enum VolumeCommand {
     /// or --mode is given. No SMB user is root, so nobody can write over SMB without them.
     Create(Create),
     /// List all volumes
+    ///
+    /// In a cluster, any gateway lists all volumes with the gateways that serve them, which are
+    /// asked for the used space.
     List,
     /// Show one volume with its live counters
+    ///
+    /// In a cluster, any gateway answers; the one that serves the volume is asked for the counters.
     Show {
         /// Name of the volume
         volume: String,
@@ -59,12 +65,13 @@ pub(crate) enum VolumeCommand {
     ///
     /// Each 10-second interval is classified as kept, not demanded, or broken with a cause. Minutes
     /// are retained for one day, 15-minute intervals for 14 days. The report states the exact
-    /// conditions.
+    /// conditions. In a cluster, it joins what all gateways recorded, and names those that do not
+    /// answer; the last 10 s, minute and hour are those of the gateway that serves the volume.
     Report(ReportArgs),
     /// Explain the current performance of a volume
     ///
     /// Shows where requests spend their time, whether the contract throttles them, and possible
-    /// remedies.
+    /// remedies. In a cluster, any gateway answers with what the one that serves the volume knows.
     Why {
         /// Name of the volume
         volume: String,
@@ -78,6 +85,7 @@ pub(crate) enum VolumeCommand {
     ///
     /// Use this after files were changed outside the server. The command shows the progress until
     /// the recount is complete; if the command is interrupted, the recount continues in the server.
+    /// In a cluster, give the command on the gateway that serves the volume.
     #[command(after_long_help = "\
 Examples:
   weir volume rescan home
@@ -364,18 +372,43 @@ async fn list(client: &Client, output: Output) -> Result<()> {
     if output == Output::Json {
         return print::json(&volumes);
     }
+    // Each volume of a cluster has an address.
+    let is_of_cluster = volumes.iter().any(|volume| volume.address.is_some());
     let row = |volume: Volume| {
-        let used = volume.live.as_ref().map(|live| counted(live.used_bytes));
+        let used = match (&volume.live, &volume.no_answer) {
+            (Some(live), _) => counted(live.used_bytes),
+            (None, Some(_)) => "unknown".to_owned(),
+            (None, None) => "not served".to_owned(),
+        };
         let limit = limit(&volume);
-        vec![
-            volume.name,
-            volume.pool,
-            Bytes(volume.quota_bytes).to_string(),
-            used.unwrap_or_else(|| "not served".to_owned()),
-            limit,
-        ]
+        let quota = Bytes(volume.quota_bytes).to_string();
+        let mut row = vec![volume.name, volume.pool, quota, used, limit];
+        if is_of_cluster {
+            row.push(volume.gateway.unwrap_or_else(|| "none at present".to_owned()));
+        }
+        row
     };
-    print::table(&["name", "pool", "quota", "used", "limit"], volumes.into_iter().map(row))
+    let mut header = vec!["name", "pool", "quota", "used", "limit"];
+    if is_of_cluster {
+        header.push("gateway");
+    }
+    let silent = silent(&volumes);
+    print::table(&header, volumes.into_iter().map(row))?;
+    if silent.is_empty() {
+        return Ok(());
+    }
+    print::line("")?;
+    print::lines(silent)
+}
+
+/// A sentence for each gateway that did not answer for its volumes.
+fn silent(volumes: &[Volume]) -> Vec<String> {
+    let reasons: BTreeMap<_, _> = volumes
+        .iter()
+        .filter_map(|one| Some((one.gateway.as_ref()?, one.no_answer.as_ref()?)))
+        .collect();
+    let sentence = |(gateway, reason)| format!("gateway {gateway} does not answer: {reason}");
+    reasons.into_iter().map(sentence).collect()
 }
 
 async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
@@ -389,6 +422,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     let mut fields = vec![("name", volume.name), ("pool", volume.pool)];
     fields.extend(over_nfs.then_some(("export", volume.export_path)));
     fields.extend(volume.address.map(|address| ("address", address)));
+    fields.extend(volume.gateway.map(|gateway| ("gateway", gateway)));
     fields.extend([("quota", Bytes(volume.quota_bytes).to_string()), ("limit", limit)]);
     let ceiling = volume.level_ceiling_bytes_per_second;
     fields.extend(ceiling.map(|most| ("volume ceiling", Rate(most).to_string())));
@@ -396,7 +430,12 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     fields.extend(shared(&volume.sharing));
     fields.extend(volume.top.as_ref().map(|top| ("top directory", ownership::described(top))));
     match &volume.live {
-        None => fields.push(("served", "no; the server's log contains the reason".to_owned())),
+        None => {
+            let reason = volume.no_answer.as_ref();
+            let unknown = reason.map(|why| format!("unknown; its gateway does not answer: {why}"));
+            let no = || "no; the server's log contains the reason".to_owned();
+            fields.push(("served", unknown.unwrap_or_else(no)));
+        }
         Some(live) => fields.extend([
             ("used", used(live)),
             ("reads", format!("{}, {}", live.read_ops, counted(live.read_bytes))),

@@ -1,12 +1,15 @@
 //! The cluster as the control plane uses it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use weir_cluster::{Command, Refusal, View};
-use weir_control::cluster::Cluster;
+use weir_cluster::{Command, GatewayId, Refusal, View};
+use weir_control::cluster::{Cluster, NotAsked, Opening, Stream};
 use weir_control::plane::Step;
 use weir_gateway::Gateway;
+use weir_links::LinkError;
 
-/// The records and the commands of the cluster, through the driver of this gateway.
+/// The records and the commands of the cluster, and the ways to other gateways, through the driver
+/// of this gateway.
 pub(super) struct Commands(Arc<Gateway>);
 
 impl Commands {
@@ -16,11 +19,29 @@ impl Commands {
 }
 
 impl Cluster for Commands {
+    fn own(&self) -> GatewayId {
+        self.0.life().gateway
+    }
+
     fn view(&self) -> Arc<View> {
         Arc::clone(&self.0.status().borrow().view)
     }
 
     fn command(&self, command: Command) -> Step<'_, Result<(), Refusal>> {
         Box::pin(self.0.command(command))
+    }
+
+    fn ask(&self, to: GatewayId, address: SocketAddr) -> Opening<'_, Result<Stream, NotAsked>> {
+        Box::pin(async move {
+            match self.0.ask(to, address).await {
+                Ok(stream) => Ok(Box::new(stream) as Stream),
+                Err(LinkError::NoQuestions) => Err(NotAsked::Older),
+                Err(error) => Err(NotAsked::Failed(error.to_string())),
+            }
+        })
+    }
+
+    fn asked(&self) -> Opening<'_, Option<Stream>> {
+        Box::pin(async { self.0.asked().await.map(|stream| Box::new(stream) as Stream) })
     }
 }

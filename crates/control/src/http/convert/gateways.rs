@@ -11,6 +11,21 @@ pub(in super::super) fn gateway_name(snapshot: &Snapshot, id: GatewayId) -> Stri
     snapshot.gateway(id).map_or_else(|| format!("number {id}"), |gateway| gateway.name.clone())
 }
 
+/// The gateway that is the home of a group; none while it has none.
+pub(in super::super) fn home(view: &View, group: GroupId) -> Option<GatewayId> {
+    at(view, group).map(|(life, _)| life.gateway)
+}
+
+/// The state of a gateway.
+pub(in super::super) fn gateway_state(
+    snapshot: &Snapshot,
+    view: &View,
+    id: GatewayId,
+) -> GatewayState {
+    let is_at = |address: &Address| home(view, address.group) == Some(id);
+    state(view, id, !snapshot.addresses().any(is_at))
+}
+
 /// A gateway for a response.
 pub(in super::super) fn gateway(
     snapshot: &Snapshot,
@@ -18,10 +33,7 @@ pub(in super::super) fn gateway(
     view: &View,
     gateway: &Gateway,
 ) -> weir_api::Gateway {
-    let serves = |address: &&Address| {
-        let home = home(view, address.group);
-        home.is_some_and(|(life, _)| life.gateway == gateway.id)
-    };
+    let serves = |address: &&Address| home(view, address.group) == Some(gateway.id);
     let served: Vec<_> = snapshot.addresses().filter(serves).collect();
     let of = |group| snapshot.volumes_at(group).count();
     weir_api::Gateway {
@@ -55,7 +67,7 @@ fn state(view: &View, id: GatewayId, is_idle: bool) -> GatewayState {
 
 /// The life that serves a group, and the one that it is moving to. A life that is no member any
 /// more serves nothing.
-fn home(view: &View, group: GroupId) -> Option<(Life, Option<Life>)> {
+fn at(view: &View, group: GroupId) -> Option<(Life, Option<Life>)> {
     let home = view.records.groups.get(&group)?.home.at();
     home.filter(|(life, _)| view.is_member(*life))
 }
@@ -63,7 +75,7 @@ fn home(view: &View, group: GroupId) -> Option<(Life, Option<Life>)> {
 /// The gateway that serves a group, and the one that it is moving to, by name.
 fn named(snapshot: &Snapshot, view: &View, group: GroupId) -> (Option<String>, Option<String>) {
     let name = |life: Life| gateway_name(snapshot, life.gateway);
-    match home(view, group) {
+    match at(view, group) {
         None => (None, None),
         Some((life, to)) => (Some(name(life)), to.map(name)),
     }

@@ -116,7 +116,7 @@ fn every_code_of_the_catalogue_is_in_the_table_and_every_one_there_is_somewhere(
     }
     let mut ours = String::new();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http");
-    for folder in [folder.to_owned(), format!("{folder}/audit")] {
+    for folder in ["", "/audit", "/others"].map(|part| format!("{folder}{part}")) {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             if entry.path().extension().is_some_and(|it| it == "rs") {
                 ours += &std::fs::read_to_string(entry.path()).unwrap();

@@ -1,8 +1,11 @@
 //! The routes that only gateways of a cluster have.
 
 use super::*;
-use crate::sync::Ordering;
+use crate::cluster::{NotAsked, Opening, Stream};
+use crate::sync::{AsyncMutex, Ordering};
 use std::future::ready;
+use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
 use weir_api::GatewayState::{Drained, Draining, Ending, Live, New, Silent};
 use weir_api::{Address, CephFs, NewAddress, Role};
 use weir_catalog::{
@@ -16,7 +19,7 @@ use weir_cluster::{
 
 /// A store that is always there.
 #[derive(Default)]
-struct Store(Mutex<Vec<Event>>);
+pub(super) struct Store(Mutex<Vec<Event>>);
 
 impl Store {
     /// The events so far, and their last revision.
@@ -74,15 +77,99 @@ impl ClusterStore for Store {
     fn wait(&self, _: &str, _: u64, _: Duration) {}
 }
 
-/// Records that do as they are told, or refuse.
-#[derive(Default)]
-struct Told {
-    view: Mutex<View>,
+/// The way to another gateway.
+pub(super) enum Way {
+    /// To a gateway of this test.
+    To(mpsc::Sender<Stream>),
+    /// There is none.
+    Refused(NotAsked),
+    /// To one that answers nothing.
+    Silent,
+    /// To one that answers these bytes, and then the last of them for ever if it is `endless`.
+    Says {
+        /// The bytes.
+        bytes: &'static [u8],
+        /// Whether the answer ends.
+        endless: bool,
+    },
+}
+
+/// Records that do as they are told, or refuse, of the gateway `own`.
+pub(super) struct Told {
+    pub(super) own: GatewayId,
+    pub(super) view: Mutex<View>,
     commands: Mutex<Vec<Command>>,
     refusal: Mutex<Option<Refusal>>,
+    /// The ways to others, and how often each was taken.
+    pub(super) ways: Mutex<BTreeMap<GatewayId, (Way, usize)>>,
+    silent: Mutex<Vec<DuplexStream>>,
+    asked: AsyncMutex<mpsc::Receiver<Stream>>,
+    /// The way to this gateway.
+    pub(super) door: mpsc::Sender<Stream>,
+}
+
+impl Told {
+    pub(super) fn new(own: GatewayId, view: View) -> Self {
+        let (door, asked) = mpsc::channel(16);
+        Self {
+            own,
+            view: Mutex::new(view),
+            commands: Mutex::default(),
+            refusal: Mutex::default(),
+            ways: Mutex::default(),
+            silent: Mutex::default(),
+            asked: AsyncMutex::new(asked),
+            door,
+        }
+    }
+}
+
+/// Answers a request with `bytes`, and the last of them for ever if it is `endless`.
+async fn say(mut stream: DuplexStream, bytes: &'static [u8], endless: bool) {
+    // The other side may be gone at any time.
+    let _read = stream.read(&mut [0; 4096]).await;
+    let mut is_taken = stream.write_all(bytes).await.is_ok();
+    while endless && is_taken {
+        is_taken = stream.write_all(&[bytes[bytes.len() - 1]; 1 << 16]).await.is_ok();
+    }
 }
 
 impl Cluster for Told {
+    fn own(&self) -> GatewayId {
+        self.own
+    }
+
+    fn ask(&self, to: GatewayId, _: SocketAddr) -> Opening<'_, Result<Stream, NotAsked>> {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let mut ways = lock(&self.ways);
+        let opened = match ways.get_mut(&to) {
+            None => Err(NotAsked::Failed("there is no way".to_owned())),
+            Some((way, taken)) => {
+                *taken += 1;
+                match way {
+                    Way::To(door) => {
+                        let sent = door.try_send(Box::new(theirs));
+                        sent.map_err(|error| NotAsked::Failed(error.to_string()))
+                    }
+                    Way::Refused(error) => Err(error.clone()),
+                    Way::Silent => {
+                        lock(&self.silent).push(theirs);
+                        Ok(())
+                    }
+                    Way::Says { bytes, endless } => {
+                        tokio::spawn(say(theirs, bytes, *endless));
+                        Ok(())
+                    }
+                }
+            }
+        };
+        Box::pin(ready(opened.map(|()| Box::new(ours) as Stream)))
+    }
+
+    fn asked(&self) -> Opening<'_, Option<Stream>> {
+        Box::pin(async { self.asked.lock().await.recv().await })
+    }
+
     fn view(&self) -> Arc<View> {
         Arc::new(lock(&self.view).clone())
     }
@@ -127,14 +214,24 @@ fn out(number: u32, fences: Vec<Fence>) -> Gateway {
 /// A gateway of a cluster with five gateways: two live ones, one without a lease, one whose life
 /// has ended but is fenced, and one that was never started. The first has the only address.
 async fn gateway() -> (Running, Arc<Told>) {
-    let directory = tempfile::tempdir().unwrap();
-    let place = ClusterPlace {
-        store: Arc::new(Store::default()),
+    gateway_over(Arc::default()).await
+}
+
+/// The place of a gateway in the catalogue over `store`.
+fn place(store: Arc<Store>, gateway: &str) -> ClusterPlace {
+    ClusterPlace {
+        store,
         cluster: "nas".to_owned(),
-        gateway: "g1".to_owned(),
+        gateway: gateway.to_owned(),
         life: LifeGuard::default(),
         key: ClusterKey::new([7; 32]),
-    };
+    }
+}
+
+/// The first gateway of such a cluster over `store`.
+pub(super) async fn gateway_over(store: Arc<Store>) -> (Running, Arc<Told>) {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(store, "g1");
     create_cluster(&place).unwrap();
     let catalog = Catalog::open_in_cluster(directory.path(), Minimums::default(), place).unwrap();
     catalog.add_address("10.0.0.1/24".parse().unwrap(), Mode::Commit).unwrap();
@@ -154,7 +251,22 @@ async fn gateway() -> (Running, Arc<Told>) {
     };
     let attached = [(GatewayId(1), 2), (GatewayId(2), 5)].into();
     let view = View { records: Arc::new(records), attached, ..View::default() };
-    let told = Arc::new(Told { view: Mutex::new(view), ..Told::default() });
+    let told = Arc::new(Told::new(GatewayId(1), view));
+    let running = start(directory, catalog, &told).await;
+    (running, told)
+}
+
+/// The second gateway of the cluster over `store`, which exists, with the records `view`.
+pub(super) async fn second_gateway(store: Arc<Store>, view: View) -> (Running, Arc<Told>) {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(store, "g2");
+    let catalog = Catalog::open_in_cluster(directory.path(), Minimums::default(), place).unwrap();
+    let told = Arc::new(Told::new(GatewayId(2), view));
+    let running = start(directory, catalog, &told).await;
+    (running, told)
+}
+
+async fn start(directory: tempfile::TempDir, catalog: Catalog, told: &Arc<Told>) -> Running {
     let api = bind(&[(Ipv4Addr::LOCALHOST, 0).into()]).unwrap();
     let address = api[0].local_addr().unwrap();
     let config = ServerConfig {
@@ -162,12 +274,11 @@ async fn gateway() -> (Running, Arc<Told>) {
         shutdown_grace: Duration::from_secs(5),
         ..ServerConfig::default()
     };
-    let cluster = Some(Arc::clone(&told) as Arc<dyn Cluster>);
-    let running = Running::start_with(directory, config, (api, address), catalog, cluster).await;
-    (running, told)
+    let cluster = Some(Arc::clone(told) as Arc<dyn Cluster>);
+    Running::start_with(directory, config, (api, address), catalog, cluster).await
 }
 
-fn on_ceph(path: &str) -> NewPool {
+pub(super) fn on_ceph(path: &str) -> NewPool {
     let ceph = Some(CephFs { conf: "/etc/ceph/ceph.conf".to_owned(), user: "weir".to_owned() });
     NewPool { directory: Some(path.to_owned()), ceph, ..pool(Qos::Auto) }
 }
@@ -196,9 +307,10 @@ async fn a_volume_with_another_home_is_no_fault_of_this_gateway() {
     running.plane.elsewhere.store(true, Ordering::Relaxed);
     client.create_pool(&on_ceph("/weir/p"), Dry::No).await.unwrap();
     client.create_volume(&volume("a", None), Dry::No).await.unwrap();
-    let health = client.health().await.unwrap();
-    assert!(health.ready && health.unserved.is_empty());
-    assert_eq!(health.volumes_served, 0);
+    let (status, body) = running.get("/v1/health?gateways=this").await;
+    let health: weir_api::Health = serde_json::from_slice(&body).unwrap();
+    assert!(status == 200 && health.ready && health.unserved.is_empty());
+    assert_eq!((health.volumes_served, health.gateways.len()), (0, 0));
     let owner = weir_api::TopChange { uid: Some(7), ..weir_api::TopChange::default() };
     let change = VolumeChange { top: Some(owner), ..VolumeChange::default() };
     let (status, error) = refusal(client.change_volume("a", &change, Dry::No).await);

@@ -1,6 +1,6 @@
 //! A report as a page: what came of a contract, with charts. It judges nothing.
 
-use super::{cause_words, counts, error_text, nanos_text, utc, verdict};
+use super::{cause_words, counts, error_text, missing, nanos_text, utc, verdict};
 use weir_api::{Report, Split, Verdict, Window};
 use weir_core::units::Rate;
 use weir_report::{
@@ -70,6 +70,9 @@ fn head(page: &mut Page, report: &Report) {
             let by = cause.map(|cause| format!(" Mostly by {}.", cause_words(cause)));
             page.judgement(false, "Broken", &(counted + &by.unwrap_or_default()));
         }
+    }
+    for sentence in missing(report) {
+        page.remark("Incomplete", &sentence);
     }
 }
 
@@ -388,6 +391,7 @@ mod tests {
             recent: vec![window(1_700_003_540, Verdict::NotDemanded)],
             periods,
             conditions: vec!["one <condition>".into()],
+            missing: Vec::new(),
         }
     }
 

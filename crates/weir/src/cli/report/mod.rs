@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use weir_api::{Cause, Client, Load, Report, SignedReport, Verdict, Why, Window};
+use weir_api::{Cause, Client, Load, MissingGateway, Report, SignedReport, Verdict, Why, Window};
 use weir_core::units::Rate;
 use weir_core::units::{latency, parse_time};
 use weir_report::percent;
@@ -73,7 +73,8 @@ pub(crate) async fn run(client: &Client, output: Output, args: &ReportArgs) -> R
     let report = client.report(name, seconds).await?;
     if let Some(path) = &args.html {
         write(path, &html::page(&report))?;
-        return print::lines([sentence(&report), format!("{}: written", path.display())]);
+        print::lines([sentence(&report), format!("{}: written", path.display())])?;
+        return print::lines(missing(&report));
     }
     match args.output(output) {
         Output::Json => print::json(&report),
@@ -87,7 +88,8 @@ async fn sign(client: &Client, name: &str, seconds: u64, path: &Path) -> Result<
     write(path, &(serde_json::to_string_pretty(&signed)? + "\n"))?;
     let key = &signed.public_key;
     let written = format!("{}: written, signed by {key}", path.display());
-    print::lines([sentence(&report), written])
+    print::lines([sentence(&report), written])?;
+    print::lines(missing(&report))
 }
 
 /// Verifies a signed report.
@@ -108,7 +110,8 @@ pub(crate) async fn check(global: &Global, args: &ReportArgs) -> Result<()> {
     print::lines([
         format!("The signature is valid. Signed by {}, {trust}.", signed.public_key),
         format!("Made {}. {}", utc(report.made_at), sentence(&report)),
-    ])
+    ])?;
+    print::lines(missing(&report))
 }
 
 fn read(path: &Path) -> Result<SignedReport> {
@@ -131,6 +134,15 @@ fn sentence(report: &Report) -> String {
     format!("{of}: {}{}.", counts(report), error.unwrap_or_default())
 }
 
+/// A sentence for each gateway of the cluster whose part of the history is missing.
+fn missing(report: &Report) -> Vec<String> {
+    let sentence = |one: &MissingGateway| {
+        let MissingGateway { gateway, reason } = one;
+        format!("Gateway {gateway} did not answer: {reason}. Periods that it recorded are missing.")
+    };
+    report.missing.iter().map(sentence).collect()
+}
+
 /// The number of intervals in which the contract was kept and broken.
 fn counts(report: &Report) -> String {
     let Window { kept, not_demanded, broken, .. } = report.whole;
@@ -140,7 +152,9 @@ fn counts(report: &Report) -> String {
 }
 
 fn show(report: &Report) -> Result<()> {
-    print::lines([sentence(report).as_str(), ""])?;
+    print::line(sentence(report))?;
+    print::lines(missing(report))?;
+    print::line("")?;
     let names = ["last 10 s", "last minute", "last hour"];
     let whole = ("total".to_owned(), &report.whole);
     let recent = names.into_iter().map(str::to_owned).zip(&report.recent);
@@ -233,7 +247,8 @@ pub(crate) async fn why(client: &Client, output: Output, name: &str) -> Result<(
     if output == Output::Json {
         return print::json(&why);
     }
-    let Why { window, minute, hour, findings, advice, .. } = &why;
+    let Why { window, minute, hour, findings, advice, gateway, .. } = &why;
+    print::lines(gateway.iter().map(|gateway| format!("Served by gateway {gateway}.")))?;
     print::lines(findings)?;
     print::lines(advice.iter().map(|advice| format!("→ {advice}")))?;
     print::line("")?;
