@@ -6,8 +6,9 @@
 //! number of clients without a connection needs no bound: each has a cached reply or a request in
 //! progress.
 
+use crate::answered::Answered;
 use crate::entry::DrcClient;
-use crate::key::Fingerprints;
+use crate::key::{CallKey, Fingerprints};
 use crate::limits::CACHED_REPLIES_MAX;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -95,9 +96,43 @@ impl Clients {
 
     /// Caches the reply to a call of `volume` that an earlier process has executed.
     pub fn remember(&self, call: &CallId, volume: VolumeId, reply: &[u8], now: Mono) {
-        let client = ClientKey(call.client);
+        self.enter_reply(ClientKey(call.client), CallKey::of_record(call), volume, reply, now);
+    }
+
+    /// Takes the replies to calls of these volumes out, which move to another server: for each
+    /// client the oldest first.
+    pub fn hand_over(&self, volumes: &BTreeSet<VolumeId>) -> Vec<(VolumeId, Answered)> {
+        let table = lock(&self.register.table);
+        let all = table.known.iter();
+        let all: Vec<_> = all.map(|(client, known)| (*client, Arc::clone(&known.calls))).collect();
+        // The lock of a client's calls is taken before the one of the table.
+        drop(table);
+        let taken = all.iter().flat_map(|(client, calls)| {
+            let taken = calls.take(volumes).into_iter();
+            taken.map(|(volume, key, reply)| (volume, Answered::new(*client, key, reply)))
+        });
+        taken.collect()
+    }
+
+    /// Caches the replies to calls of `volume` that another server has executed and handed over.
+    pub fn take_up(&self, volume: VolumeId, answered: &[Answered], now: Mono) {
+        for one in answered {
+            let (client, key) = one.call();
+            self.enter_reply(client, key, volume, &one.reply, now);
+        }
+    }
+
+    /// Caches a reply that another process has sent to `client`, which may not be connected.
+    fn enter_reply(
+        &self,
+        client: ClientKey,
+        key: CallKey,
+        volume: VolumeId,
+        reply: &[u8],
+        now: Mono,
+    ) {
         let calls = self.enter(client, now);
-        calls.remember(call, volume, reply, now);
+        calls.remember(key, volume, reply, now);
         drop(calls);
         self.register.make_room(now);
         self.leave(client, now);

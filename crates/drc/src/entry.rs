@@ -4,11 +4,12 @@ use crate::clients::Register;
 use crate::key::{CallKey, Fingerprints};
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, Weak, lock};
 use crate::table::{Arrival, Calls, Place, Ticket, Waiters};
+use std::collections::BTreeSet;
 use weir_core::{CallId, Mono, VolumeId};
 use weir_gate::ConnId;
 use weir_qos::ClientKey;
 
-/// The connection of replies that an earlier process has sent. No connection has this number.
+/// The connection of replies that another process has sent. No connection has this number.
 const EARLIER: u64 = u64::MAX;
 
 /// The cache of one client, shared by its connections.
@@ -116,10 +117,14 @@ impl DrcClient {
         forgotten.into_iter().filter_map(on_record).collect()
     }
 
-    /// Caches the reply to a call of `volume` that an earlier process has executed.
-    pub(super) fn remember(&self, call: &CallId, volume: VolumeId, reply: &[u8], now: Mono) {
-        let key = CallKey::of_record(call);
+    /// Caches the reply to a call of `volume` that another process has executed.
+    pub(super) fn remember(&self, key: CallKey, volume: VolumeId, reply: &[u8], now: Mono) {
         self.change(|calls| calls.remember(key, (volume, EARLIER), reply, now));
+    }
+
+    /// Takes the replies to calls of these volumes out, the oldest first.
+    pub(super) fn take(&self, volumes: &BTreeSet<VolumeId>) -> Vec<(VolumeId, CallKey, Vec<u8>)> {
+        self.change(|calls| calls.take(volumes))
     }
 
     /// Evicts the oldest reply, because the bound on all clients is reached.

@@ -20,10 +20,10 @@ const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// the credentials and arguments. Another call with the same xid has another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallKey {
-    xid: u32,
-    program: u32,
-    procedure: u32,
-    print: u64,
+    pub(super) xid: u32,
+    pub(super) program: u32,
+    pub(super) procedure: u32,
+    pub(super) print: u64,
 }
 
 impl CallKey {

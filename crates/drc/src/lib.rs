@@ -11,11 +11,13 @@
 //!   Otherwise it is executed again.
 //!
 //! The cache is in memory. Volumes keep a record of the calls that changed names, from which the
-//! next process fills the cache. The table has no clock. `limits.rs` has the bounds, and what
+//! next process fills the cache; a volume that moves to another server takes its replies along
+//! ([`Clients::hand_over`]). The table has no clock. `limits.rs` has the bounds, and what
 //! happens when each is reached.
 
 #![forbid(unsafe_code)]
 
+mod answered;
 mod clients;
 mod entry;
 mod key;
@@ -23,7 +25,9 @@ mod limits;
 mod sync;
 mod table;
 
+pub use answered::Answered;
 pub use clients::{Clients, client_at};
 pub use entry::{DrcClient, DrcEntry, Lookup};
 pub use key::{CallKey, Fingerprints};
+pub use limits::CACHED_REPLY_BYTES_MAX;
 pub use table::Waiters;

@@ -13,6 +13,6 @@ pub(crate) const CACHED_REPLIES_CLIENT_MAX: usize = 1024;
 /// `k` of them loses one only while at least `CACHED_REPLIES_MAX / k` origins have some.
 pub(crate) const CACHED_REPLIES_MAX: usize = 262_144;
 /// The longest reply that is cached, in bytes; no reply to a non-idempotent call is longer.
-pub(crate) const CACHED_REPLY_BYTES_MAX: usize = 512;
+pub const CACHED_REPLY_BYTES_MAX: usize = 512;
 /// Time for which a reply is cached, whether its client is connected or not.
 pub(crate) const CACHED_REPLIES_KEPT: Duration = weir_core::limits::CALLS_KEPT;

@@ -5,8 +5,8 @@ use crate::key::{CallKey, Plain};
 use crate::limits::{
     CACHED_REPLIES_CLIENT_MAX, CACHED_REPLIES_KEPT, CACHED_REPLY_BYTES_MAX, WAITERS_MAX,
 };
-use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{BTreeSet, VecDeque};
 use weir_core::{Mono, VolumeId};
 use weir_gate::ConnId;
 
@@ -285,6 +285,25 @@ impl Calls {
     /// The expiry of the oldest reply.
     pub(super) fn due(&self) -> Option<Mono> {
         self.order.front().map(|(_, at)| *at + CACHED_REPLIES_KEPT)
+    }
+
+    /// Takes the replies to calls of these volumes out, the oldest first.
+    pub(super) fn take(
+        &mut self,
+        volumes: &BTreeSet<VolumeId>,
+    ) -> Vec<(VolumeId, CallKey, Vec<u8>)> {
+        let (mut taken, replies) = (Vec::new(), &mut self.replies);
+        self.order.retain(|(key, at)| {
+            let is_here = |cached: &CachedReply| cached.at == *at;
+            let moves = |cached: &CachedReply| is_here(cached) && volumes.contains(&cached.volume);
+            if replies.get(key).is_some_and(moves)
+                && let Some(CachedReply { volume, reply, .. }) = replies.remove(key)
+            {
+                taken.push((volume, *key, reply));
+            }
+            replies.get(key).is_some_and(is_here)
+        });
+        taken
     }
 
     /// Forgets the replies that were sent to `connection`: the client has them. Returns their

@@ -14,6 +14,9 @@
 //! caller tells the waiters; a grant that its client did not want or never heard of is taken back
 //! ([`Tables::refused`]).
 //!
+//! A volume that moves to another server takes the locks of owners with names along, as data
+//! ([`Tables::hand_over`], [`Tables::take_up`]).
+//!
 //! Not here: a clock (time is a [`Mono`](weir_core::Mono) handed in), a wire type, a socket, a
 //! file. Owners are opaque bytes of a protocol's choice, or opens, and nothing here knows more of
 //! them. A client that stays silent is the caller's to notice: a lease that ran out, a reboot that
@@ -36,6 +39,7 @@ mod grace;
 mod interval;
 mod limits;
 mod listed;
+mod moving;
 mod open;
 mod opened;
 mod owner;
@@ -53,7 +57,9 @@ pub use amounts::Use;
 pub use ask::{Ask, Grant, GrantId, Locked, OpenLocked};
 pub use error::{Conflict, Counted, Holder, Limit, NotLocked, Refused, Scope};
 pub use file::File;
+pub use grace::{Claimants, GraceLeft};
 pub use limits::{Limits, Part};
+pub use moving::{MovingLock, MovingShare, MovingWait, VolumeLocks};
 pub use open::{Closed, DeleteRequest, OpenFile, OpenMode, Sharing};
 pub use owner::{Client, OpenId, Owner, Protocol};
 pub use place::{ListedLock, LockPlace, LockSpot, ReleasedLock};

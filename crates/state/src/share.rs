@@ -68,6 +68,11 @@ impl Shares {
         self.by_owner.len()
     }
 
+    /// All reservations, in the order of their owners.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Owner, Share)> {
+        self.by_owner.iter().map(|(owner, share)| (owner, *share))
+    }
+
     /// All owners from `from` on, in order.
     pub(crate) fn owners(&self, from: Option<&Owner>) -> impl Iterator<Item = &Owner> {
         let from = from.map_or(Bound::Unbounded, Bound::Included);

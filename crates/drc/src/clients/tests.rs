@@ -234,3 +234,54 @@ fn the_client_that_has_the_most_gives_way_and_keeps_the_newest() {
     assert_eq!(ask_once(&clients, v4(1), 10, now), Some(10u32.to_be_bytes().to_vec()));
     assert_eq!(ask_once(&clients, v4(1), 9, now), None, "the oldest are gone");
 }
+
+/// One call of a client about a volume, over a connection that is lost.
+fn ask_on(clients: &Clients, client: ClientKey, xid: u32, volume: u32) -> Option<Vec<u8>> {
+    let calls = clients.enter(client, Mono::ZERO);
+    let (key, waiter) = (key(clients, xid), ConnId { worker: 0, token: 1 });
+    let reply = match calls.look_up(key, waiter, Mono::ZERO, <[u8]>::to_vec) {
+        Lookup::New(entry) => {
+            entry.answered(VolumeId(volume), &xid.to_be_bytes(), Mono::ZERO).unwrap();
+            None
+        }
+        Lookup::Cached(reply) => Some(reply),
+        Lookup::Bypass | Lookup::InProgress => panic!("nothing is underway"),
+    };
+    drop(calls);
+    clients.leave(client, Mono::ZERO);
+    reply
+}
+
+#[test]
+fn the_replies_of_a_volume_move_to_another_server_and_are_not_here_any_more() {
+    let (here, there) = (Clients::new(7), Clients::new(7));
+    for (xid, volume) in [(1, 1), (2, 2), (3, 1)] {
+        assert_eq!(ask_on(&here, v4(1), xid, volume), None);
+    }
+    assert_eq!(ask_on(&here, v4(2), 1, 1), None);
+    let moving = here.hand_over(&BTreeSet::from([VolumeId(1)]));
+    assert!(moving.iter().all(|(volume, _)| *volume == VolumeId(1)));
+    let of_first = moving.iter().filter(|(_, one)| one.client == v4(1).0);
+    assert_eq!(of_first.map(|(_, one)| one.xid).collect::<Vec<_>>(), [1, 3], "the oldest first");
+    assert_eq!(moving.len(), 3);
+    let all: Vec<Answered> = moving.into_iter().map(|(_, one)| one).collect();
+    there.take_up(VolumeId(1), &all, Mono::ZERO);
+    assert_eq!(ask_on(&there, v4(1), 1, 1), Some(1u32.to_be_bytes().to_vec()));
+    assert_eq!(ask_on(&there, v4(2), 1, 1), Some(1u32.to_be_bytes().to_vec()));
+    assert_eq!(ask_on(&there, v4(1), 2, 2), None, "the other volume stayed");
+    assert_eq!(ask_on(&here, v4(1), 2, 2), Some(2u32.to_be_bytes().to_vec()));
+    assert_eq!(ask_on(&here, v4(1), 1, 1), None, "it is another server's to know");
+}
+
+#[test]
+fn a_reply_that_took_the_place_of_another_moves_once() {
+    let (mut moved, clients) = (Vec::new(), Clients::new(7));
+    let calls = clients.enter(v4(1), Mono::ZERO);
+    for (at, reply) in [(0, b"old"), (1, b"new")] {
+        calls.remember(key(&clients, 1), VolumeId(1), reply, Mono::from_secs(at));
+    }
+    moved.extend(clients.hand_over(&BTreeSet::from([VolumeId(1)])));
+    let [(_, one)] = &moved[..] else { panic!("{moved:?}") };
+    assert_eq!(one.reply, b"new");
+    assert_eq!(clients.hand_over(&BTreeSet::from([VolumeId(1)])), []);
+}

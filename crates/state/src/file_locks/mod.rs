@@ -2,6 +2,7 @@
 //! have to be taken back.
 
 mod by_place;
+mod moving;
 mod of_opens;
 
 use crate::accounts::{Accounts, Claim};

@@ -1,6 +1,7 @@
 //! The table of one volume: everything that is locked, opened, reserved and waited for on its
 //! files.
 
+mod moving;
 mod of_opens;
 
 use crate::accounts::Claim;

@@ -1,5 +1,6 @@
 //! The tables of locks, opens and shares of all volumes, and the operations on them.
 
+mod moving;
 mod of_opens;
 
 use crate::accounts::Claim;
@@ -65,6 +66,12 @@ impl<W> Tables<W> {
     /// Begins a table for `volume`, unless there is one.
     pub fn open(&mut self, volume: VolumeId) {
         self.volumes.entry(volume).or_insert_with(|| Table::new(volume));
+    }
+
+    /// Is there a table for `volume`?
+    #[must_use]
+    pub fn is_open(&self, volume: VolumeId) -> bool {
+        self.volumes.contains_key(&volume)
     }
 
     /// Ends all locks, opens, shares and waits on files of `volume`, because the volume is gone.
@@ -265,10 +272,10 @@ impl<W> Tables<W> {
     }
 
     /// Begins the grace period of `volumes`, those that were served before the restart, whether
-    /// they are open yet or not: until `until`, or until all of `clients`, those that held
-    /// something before, are known to have nothing to reclaim. Without such clients there is none.
-    /// Only they may reclaim: who is not among them held nothing when the server stopped, and
-    /// others may have held it since.
+    /// they are open yet or not, in place of one that they have: until `until`, or until all of
+    /// `clients`, those that held something before, are known to have nothing to reclaim. Without
+    /// such clients there is none. Only they may reclaim: who is not among them held nothing when
+    /// the server stopped, and others may have held it since.
     pub fn begin_grace(
         &mut self,
         until: Mono,
@@ -328,7 +335,8 @@ impl<W> Tables<W> {
         self.books.grace.admit(now, volume, client, reclaim)
     }
 
-    /// In the grace period, the clients of `origin` that may still reclaim.
+    /// In a grace period, the clients of `origin` that may still reclaim; one may come more than
+    /// once.
     pub fn awaited_at(&self, protocol: Protocol, origin: Origin) -> impl Iterator<Item = &Client> {
         self.books.grace.awaited_at(protocol, origin)
     }
