@@ -37,6 +37,18 @@ pub const ACL_ENTRIES_MAX: usize = 1024;
 /// protocol bounds none; the longest real one is the address of an IPv6 port, 53 bytes.
 pub const RPCBIND_TEXT_BYTES_MAX: usize = 255;
 
+/// Calls to clients that are under way (grants, notices of a restart). Beyond: a grant is passed on
+/// to the next who waits, and a host is not notified, with a log line.
+pub const OUTGOING_MAX: usize = 65_536;
+
+/// Divisor for the outgoing calls to one origin: one in so many of the room that the others leave,
+/// and at least [`OUTGOING_ORIGIN_MIN`]. Beyond: treated like calls beyond [`OUTGOING_MAX`]. Half,
+/// since a restart tells all hosts of an origin.
+pub const OUTGOING_ORIGIN_ONE_IN: usize = 2;
+
+/// See [`OUTGOING_ORIGIN_ONE_IN`].
+pub const OUTGOING_ORIGIN_MIN: usize = 256;
+
 /// Most registrations of other programs that our own portmapper keeps. Beyond: SET is refused.
 pub const RPCBIND_ENTRIES_MAX: usize = 256;
 

@@ -1,10 +1,10 @@
-//! The client's side of the wire: encoding calls and decoding replies, for load generators and
-//! tests.
+//! The client's side of the wire: encoding calls and decoding replies, for load generators, tests
+//! and calls of a server to its clients ([`Outgoing`]).
 //!
 //! Calls are appended to the caller's buffer, so that many leave in one send; results borrow from
-//! the received record. Neither allocates per call. There is no connection, no retransmission and
-//! no matching of replies to calls here; replies are cut out of the stream by
-//! [`Deframer`](crate::rpc::Deframer).
+//! the received record. Neither allocates per call. There is no connection, and but for
+//! [`Outgoing`] no retransmission and no matching of replies to calls here; replies are cut out of
+//! the stream by [`Deframer`](crate::rpc::Deframer).
 //!
 //! ```
 //! use weir_nfs::client::{Caller, Reply};
@@ -30,6 +30,7 @@ mod mount;
 mod nfs3;
 mod nlm;
 mod nsm;
+mod outgoing;
 mod reply;
 mod rpcbind;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use nlm::{
     NlmLock, NlmLockMsg, NlmLockRes, NlmNmLock, NlmNull, NlmShare, NlmTest, NlmTestMsg, NlmTestRes,
     NlmUnlock, NlmUnlockMsg, NlmUnlockRes, NlmUnshare,
 };
+pub use outgoing::{Datagram, Ended, Outgoing, Target, What};
 pub use reply::{CallError, Refused, Reply};
 pub use rpcbind::{
     Getaddr, Getport, Gettime, Getversaddr, PortmapDump, PortmapSet, PortmapUnset, RpcbindDump,

@@ -34,6 +34,20 @@ pub struct Waiting {
     pub(super) by_message: bool,
 }
 
+impl Waiting {
+    /// The data for telling a client that knows us by `local`, and the file by `handle`.
+    #[must_use]
+    pub fn new(local: IpAddr, handle: &[u8], by_message: bool) -> Self {
+        Self { local, handle: handle.into(), by_message }
+    }
+
+    /// The handle as the client sent it, and whether it is told by GRANTED_MSG.
+    #[must_use]
+    pub fn parts(&self) -> (&[u8], bool) {
+        (&self.handle, self.by_message)
+    }
+}
+
 /// A call that was carried out.
 #[derive(Debug)]
 pub struct Served<W> {
@@ -136,6 +150,18 @@ impl LockManager {
             }
         }
         grants
+    }
+
+    /// The state number that was last heard of `host`; 0 if none is known.
+    #[must_use]
+    pub fn state_of(&self, host: &Host) -> u32 {
+        self.states.heard(&host.client()).unwrap_or(0)
+    }
+
+    /// Takes note of the state number that another server has heard of `host`, whose locks are in
+    /// `tables` by now. 0 says that it has heard none.
+    pub fn heard<W>(&mut self, tables: &Tables<W>, host: &Host, state: u32) {
+        self.states.locked(&host.client(), state, |client| tables.has(client));
     }
 
     /// Is `callback` still to be made? Not if it tells of a grant that its client knows by now.

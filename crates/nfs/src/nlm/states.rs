@@ -22,6 +22,11 @@ impl States {
         state != 0 && self.heard.get(client).is_some_and(|heard| is_later(state, *heard))
     }
 
+    /// The last state number heard of this host.
+    pub(super) fn heard(&self, client: &Client) -> Option<u32> {
+        self.heard.get(client).copied()
+    }
+
     /// Is a state number of this host known?
     pub(super) fn is_known(&self, client: &Client) -> bool {
         self.heard.contains_key(client)
