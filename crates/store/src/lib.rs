@@ -40,8 +40,8 @@ mod writeback;
 
 #[cfg(feature = "ceph")]
 pub use ceph::{
-    CephObject, CephOpenError, CephStore, Removal, claim_pool, holds_volumes, move_volume,
-    remove_volume,
+    CephObject, CephOpenError, CephStore, Removal, claim_pool, clear_handover, holds_volumes,
+    move_volume, put_handover, remove_volume, take_handover,
 };
 pub use control::{Counted, Counting, StoreControl, Usage};
 pub use creds::{reset_identity, switches_identity};

@@ -6,7 +6,7 @@
 //! same on every gateway; the count of its changes is CephFS's.
 //!
 //! CephFS has no map of holes, so usage is the size of files. Calls are not put on record: after
-//! the end of a gateway a repeated call is carried out again.
+//! the end of a gateway that does not hand the volume over a repeated call is carried out again.
 //!
 //! [`Ceph`] is the way to a cluster.
 
@@ -18,6 +18,7 @@ mod control;
 mod create;
 mod data;
 mod error;
+mod handover;
 mod places;
 mod read_dir;
 mod record;
@@ -29,6 +30,7 @@ mod volume;
 
 use crate::sync::{Acquire, Arc};
 use crate::{Durability, Options};
+pub use handover::{clear_handover, put_handover, take_handover};
 pub use object::CephObject;
 pub use places::{Removal, claim_pool, holds_volumes, move_volume, remove_volume};
 use read_dir::Part;

@@ -6,6 +6,7 @@
 //! levels deep below its top. Not here: which volume is where.
 
 use super::error::{fs_error, of_object};
+use super::handover::HANDOVER;
 use super::record;
 use super::volume::{CephOpenError, names_in, walk};
 use crate::sync::Arc;
@@ -152,7 +153,7 @@ fn split(path: &str) -> Result<(Option<&str>, CString), CephOpenError> {
 }
 
 /// The directory at `path`, its name, and the directory above, if all that is there.
-fn find(
+pub(super) fn find(
     mount: &Arc<Mount>,
     path: &str,
 ) -> Result<Option<(InodeRef, CString, InodeRef)>, CephOpenError> {
@@ -196,6 +197,7 @@ impl Work<'_> {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error),
         }
+        unless_missing(self.mount.remove(volume, HANDOVER, false, &self.root))?;
         unless_missing(self.mount.remove(above, name, true, &self.root))?;
         Ok(Removal::Done)
     }
@@ -282,7 +284,7 @@ impl Work<'_> {
 }
 
 /// Another gateway was first where something is missing.
-fn unless_missing(done: Called<()>) -> Called<()> {
+pub(super) fn unless_missing(done: Called<()>) -> Called<()> {
     match done {
         Err(Errno::NOENT) => Ok(()),
         done => done,
