@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread::ScopedJoinHandle;
 
 /// Each has a program `fuzz/targets/NAME.rs` and a committed corpus `fuzz/corpus/NAME/`.
-pub(crate) const TARGETS: [&str; 16] = [
+pub(crate) const TARGETS: [&str; 17] = [
     "address",
     "record",
     "rpc",
@@ -25,6 +25,7 @@ pub(crate) const TARGETS: [&str; 16] = [
     "handle",
     "link",
     "helper",
+    "handover",
     "smb_frame",
     "smb_message",
     "smb_sequence",

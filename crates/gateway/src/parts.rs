@@ -82,8 +82,9 @@ pub trait Fencing: Send + Sync + 'static {
 /// For every group the server replies only while [`SharedRight`](weir_cluster::SharedRight) allows
 /// it, which it asks before each send.
 pub trait Service: Send + Sync + 'static {
-    /// Makes the volumes of a group ready: open, with known usage and credits, and with a grace
-    /// period if the group was [taken](Came::Taken). Their sessions with Ceph have to know the
+    /// Makes the volumes of a group ready: open, with known usage and credits, with the locks and
+    /// replies if it was [handed](Came::Handed) over, and with a grace period if it was
+    /// [taken](Came::Taken). Their sessions with Ceph have to know the
     /// barrier in `came` before they are used. Called again after a failure.
     ///
     /// # Errors
@@ -91,20 +92,20 @@ pub trait Service: Send + Sync + 'static {
     fn adopt(&self, group: GroupId, came: Came) -> Result<(), Failure>;
 
     /// Stops to serve a group, whose addresses are gone. When it returns, no reply is under way,
-    /// all data are flushed, all files closed; and `to`, if there is such a life, has the locks and
-    /// replies. Called again after a failure.
+    /// all data are flushed, all files closed; and the locks and replies are written for `to`, if
+    /// there is such a life. Called again after a failure.
     ///
     /// # Errors
     /// Not all of this is done.
     fn stop(&self, group: GroupId, to: Option<Life>) -> Result<(), Failure>;
 
-    /// Serves a stopped group again: the move is off. Its clients may have to reclaim their locks;
-    /// [`Service::notify`] follows. Called again after a failure.
+    /// Serves a stopped group again: the move is off. Clients whose locks could not be kept have to
+    /// reclaim them; [`Service::notify`] follows. Called again after a failure.
     ///
     /// # Errors
     /// A volume is not ready.
     fn resume(&self, group: GroupId) -> Result<(), Failure>;
 
-    /// Tells the clients that held locks on the group's volumes that it restarted.
+    /// Tells the clients that have to reclaim locks on the group's volumes that it restarted.
     fn notify(&self, group: GroupId);
 }

@@ -166,6 +166,25 @@ mod with {
             Ok(())
         }
 
+        /// Removes the image that an earlier move of a volume has left.
+        pub(crate) fn clear_image(&self, config: &Volume) -> Result<(), String> {
+            let cleared = weir_store::clear_handover(&self.0.ceph, text(&config.directory)?);
+            cleared.map_err(|error| error.to_string())
+        }
+
+        /// Writes the image with which a volume moves.
+        pub(crate) fn put_image(&self, config: &Volume, image: &[u8]) -> Result<(), String> {
+            let put = weir_store::put_handover(&self.0.ceph, text(&config.directory)?, image);
+            put.map_err(|error| error.to_string())
+        }
+
+        /// Takes the image with which a volume came, and at most one byte more than an image has.
+        pub(crate) fn take_image(&self, config: &Volume) -> Result<Option<Vec<u8>>, String> {
+            let (path, most) = (text(&config.directory)?, weir_handover::IMAGE_BYTES_MAX + 1);
+            let taken = weir_store::take_handover(&self.0.ceph, path, most);
+            taken.map_err(|error| error.to_string())
+        }
+
         /// Are there trees of volumes in `pool`?
         pub(crate) fn holds_volumes(&self, pool: &Pool) -> io::Result<bool> {
             let path = text(&pool.directory).map_err(io::Error::other)?;
@@ -234,6 +253,18 @@ mod without {
         }
 
         pub(crate) fn settle(&self, _: &Snapshot, _: &Volume) -> Result<(), String> {
+            match *self {}
+        }
+
+        pub(crate) fn clear_image(&self, _: &Volume) -> Result<(), String> {
+            match *self {}
+        }
+
+        pub(crate) fn put_image(&self, _: &Volume, _: &[u8]) -> Result<(), String> {
+            match *self {}
+        }
+
+        pub(crate) fn take_image(&self, _: &Volume) -> Result<Option<Vec<u8>>, String> {
             match *self {}
         }
 

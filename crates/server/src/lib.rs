@@ -18,7 +18,6 @@ pub mod error;
 pub mod groups;
 mod inbox;
 mod limits;
-mod locks;
 mod op_name;
 mod right;
 pub mod serve;

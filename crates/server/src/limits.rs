@@ -190,33 +190,9 @@ pub(crate) const DATAGRAMS_ROUND_MAX: usize = 64;
 /// connections are not read.
 pub(crate) const GROUP_LOOKUPS_ORIGIN_MAX: usize = 64;
 
-/// Calls to the lock manager that are not answered yet, all clients. Beyond: refused with a system
-/// error, and clients ask again.
-pub(crate) const LOCK_CALLS_MAX: usize = 4096;
-
 /// Largest arguments of a call to the lock manager over TCP, in bytes; three opaque words and a
 /// name of 1,024 bytes each fit. Longer: refused as garbage.
 pub(crate) const LOCK_ARGS_BYTES_MAX: usize = DATAGRAM_BYTES_MAX;
-
-/// Divisor for the unanswered lock manager calls of one origin: one in so many of the room that the
-/// others leave, and at least [`LOCK_CALLS_ORIGIN_MIN`]. Beyond: refused like calls beyond
-/// [`LOCK_CALLS_MAX`].
-pub(crate) const LOCK_CALLS_ORIGIN_ONE_IN: usize = 4;
-
-/// See [`LOCK_CALLS_ORIGIN_ONE_IN`].
-pub(crate) const LOCK_CALLS_ORIGIN_MIN: usize = 16;
-
-/// Calls to clients that are under way (grants, notices of a restart). Beyond: a grant is passed on
-/// to the next who waits, and a host is not notified, with a log line.
-pub(crate) const OUTGOING_MAX: usize = 65_536;
-
-/// Divisor for the outgoing calls to one origin: one in so many of the room that the others leave,
-/// and at least [`OUTGOING_ORIGIN_MIN`]. Beyond: treated like calls beyond [`OUTGOING_MAX`]. Half,
-/// since a restart tells all hosts of an origin.
-pub(crate) const OUTGOING_ORIGIN_ONE_IN: usize = 2;
-
-/// See [`OUTGOING_ORIGIN_ONE_IN`].
-pub(crate) const OUTGOING_ORIGIN_MIN: usize = 256;
 
 /// Hosts that hold locks, or did a short while ago, and are to be told of a restart. Beyond: one
 /// without locks is forgotten for a new one; if all hold locks, a new one gets none.
@@ -275,7 +251,6 @@ pub(crate) const PATH_BYTES: SumBounds = SumBounds { most: 64 << 20, one_in: 4, 
 /// a gate: enough for one request of the largest size.
 pub(crate) const CREDITS_UNDER_PRESSURE: u64 = 16;
 
-const _: () = assert!(OUTGOING_MAX >= NOTICES_MAX);
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
 const _: () = assert!(REPLY_BYTES_ORIGIN_MAX + REPLY_BYTES_ORIGIN_CROWDED < REPLY_BYTES_WORKER_MAX);
 const _: () = assert!(LENT_BYTES_ORIGIN_MAX + LENT_BYTES_ORIGIN_CROWDED < LENT_BYTES_WORKER_MAX);

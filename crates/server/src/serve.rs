@@ -13,7 +13,6 @@ use crate::engine::{Bounds, Engine, Environment, Homes, StoreSettings, release_i
 use crate::error::ServeError;
 use crate::groups::Groups;
 use crate::inbox::Inbox;
-use crate::locks::LockDoor;
 use crate::right::ReplyRight;
 use crate::session::Locks;
 use crate::session::rpc::nlm::{Life, LockThread, Nlm};
@@ -35,6 +34,7 @@ use weir_control::config::{NamespaceDurability, RpcbindMode, ServerConfig, SmbSi
 use weir_control::http::{self, ControlState, Listens};
 use weir_control::plane::{Plane, PlaneError};
 use weir_core::HandleKey;
+use weir_locks::LockDoor;
 use weir_process::{GroupDirectory, ServiceManager, confine};
 use weir_rpcbind::{Portmap, Registration};
 

@@ -15,19 +15,8 @@ pub(crate) use std::sync::{
 };
 pub(crate) use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, mpsc, oneshot};
 
-use std::sync::TryLockError;
-
 /// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is
 /// valid between statements, and a panic ends the process anyway.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Locks `mutex` if nobody else holds it.
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }

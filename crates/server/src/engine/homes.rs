@@ -6,15 +6,17 @@
 
 use super::credits::Credits;
 use super::{Engine, Served, ServedVolume};
+use crate::session::Waiter;
 use crate::sync::{Arc, lock};
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use weir_catalog::{Snapshot, Volume};
 use weir_cluster::GroupId;
 use weir_control::plane::PlaneError;
-use weir_core::{FsResult, VolumeId};
+use weir_core::{Clock as _, FsResult, VolumeId};
+use weir_state::VolumeLocks;
 use weir_store::{StoreControl as _, VolumeStore};
 
 /// Time between two looks whether requests still hold a volume that leaves.
@@ -98,13 +100,21 @@ impl Engine {
     }
 
     /// Serves the volumes of `group` no more: requests that come for them are dropped without a
-    /// reply. Those that were open leave: [`Self::close_released`] closes them.
-    pub(crate) fn release_group(&self, group: GroupId) {
+    /// reply. Those that were open leave: [`Self::close_released`] closes them. Gives their locks,
+    /// which are nobody's here from now on.
+    pub(crate) fn release_group(&self, group: GroupId) -> BTreeMap<VolumeId, VolumeLocks<Waiter>> {
         let mut applied = lock(&self.applied);
         let old = self.served.load_full();
-        if let Homes::Of(groups) = &mut *lock(&self.homes) {
-            groups.remove(&group);
-        }
+        let homes = {
+            let mut homes = lock(&self.homes);
+            if let Homes::Of(groups) = &mut *homes {
+                groups.remove(&group);
+            }
+            homes.clone()
+        };
+        let leaving = old.all().filter(|one| !homes.has(&one.config)).map(|one| one.config.id);
+        let now = self.clock.now();
+        let locks = leaving.map(|id| (id, self.locks.tables().hand_over(now, id))).collect();
         let _others = self.apply_to(&mut applied, old.snapshot());
         let served = self.served.load();
         let gone = |one: &&Served| served.by_id(one.config.id).is_none();
@@ -113,6 +123,7 @@ impl Engine {
             let leaving = Arc::clone(lock(&self.leaving).entry(group).or_default());
             lock(&leaving).held.extend(gone);
         }
+        locks
     }
 
     /// The number of volumes of `group` that were released and are not closed yet. Waits for a
@@ -183,14 +194,14 @@ impl Engine {
     }
 
     /// Volumes that are opened from now on have the credits that `left` says, if it says any.
-    pub(crate) fn take_credits(&self, mut left: Credits, volumes: &[VolumeId]) {
-        left.retain(|id, _| volumes.contains(id));
+    pub(crate) fn take_credits(&self, mut left: Credits, volumes: &[Arc<Volume>]) {
+        left.retain(|id, _| volumes.iter().any(|config| config.id == *id));
         lock(&self.credits).extend(left);
     }
 
-    /// The ids of the group's volumes in the snapshot that is served.
-    pub(crate) fn volumes_of(&self, group: GroupId) -> Vec<VolumeId> {
-        volumes_of(self.served.load().snapshot(), group).map(|config| config.id).collect()
+    /// The group's volumes in the snapshot that is served.
+    pub(crate) fn volumes_of(&self, group: GroupId) -> Vec<Arc<Volume>> {
+        volumes_of(self.served.load().snapshot(), group).map(Arc::clone).collect()
     }
 }
 

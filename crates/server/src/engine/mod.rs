@@ -27,6 +27,7 @@ pub(crate) use counters::Counters;
 pub(crate) use homes::Homes;
 pub(crate) use idle::release_idle_volumes;
 pub(crate) use mounts::Mounts;
+pub(crate) use opening::at_once;
 pub(crate) use permit::{Asked, Ended, Permit, Settled};
 pub(crate) use served::{ServedSet, View};
 pub(crate) use stats::is_judged;
@@ -145,7 +146,7 @@ pub(crate) struct Engine {
     pub(crate) admission: Admission,
     pub(crate) credit_store: CreditStore,
     /// The sessions with CephFS, if there are any.
-    ceph: Option<CephSessions>,
+    pub(crate) ceph: Option<CephSessions>,
     /// Silence after which a peer is asked whether it is still there.
     pub(crate) keepalive: Duration,
     lock_ids: LockIds,

@@ -17,7 +17,7 @@ use weir_core::{Clock, PoolId};
 use weir_gate::Gate;
 use weir_store::{StoreControl, VolumeStore};
 
-/// Volumes that are opened at once: while some wait for the disk, others have the processors.
+/// Volumes that are worked on at once: while some wait for the disk, others have the processors.
 const AT_ONCE: usize = 8;
 
 /// A volume that is open, or why not.
@@ -30,32 +30,12 @@ impl Engine {
     /// Opens volumes of `snapshot`; gives them in the same order.
     pub(super) fn open_all(&self, snapshot: &Snapshot, configs: &[&Arc<Volume>]) -> Vec<Opened> {
         let claims = self.claim_pools(snapshot, configs);
-        let (next, part) = (AtomicUsize::new(0), AT_ONCE.min(configs.len()));
-        let open = || {
-            let mine = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
-            let mine = mine.map_while(|at| Some((at, *configs.get(at)?)));
-            let opened = |(at, config)| (at, self.open(snapshot, &claims, config));
-            mine.map(opened).collect::<Vec<_>>()
-        };
-        let opened = scope(|threads| {
-            // Without more threads, opening takes longer.
-            let start = |_| Builder::new().spawn_scoped(threads, open).ok();
-            let others: Vec<_> = (1..part).filter_map(start).collect();
-            let mut all = open();
-            all.extend(others.into_iter().flat_map(|other| other.join().unwrap_or_default()));
-            all
-        });
+        let opened = at_once(configs, |config| self.open(snapshot, &claims, config));
         // The volumes that a panicked thread had opened are unknown.
-        let lost = |config: &&Arc<Volume>| {
-            Err(failed(config, &"opening it failed with an internal error"))
-        };
-        let mut all: Vec<_> = configs.iter().map(lost).collect();
-        for (at, opened) in opened {
-            if let Some(place) = all.get_mut(at) {
-                *place = opened;
-            }
-        }
-        all
+        let lost =
+            |config: &Arc<Volume>| failed(config, &"opening it failed with an internal error");
+        let pairs = configs.iter().zip(opened);
+        pairs.map(|(config, one)| one.unwrap_or_else(|| Err(lost(config)))).collect()
     }
 
     fn open(&self, snapshot: &Snapshot, claims: &Claims, config: &Arc<Volume>) -> Opened {
@@ -132,6 +112,35 @@ impl Engine {
             tracing::warn!(volume = %new.name, %error, "the files of a volume are moved when it is opened next");
         }
     }
+}
+
+/// The results of `work` for all `items`, in the same order, several at a time. None for those
+/// that a panicked thread had.
+pub(crate) fn at_once<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<Option<R>> {
+    let (next, part) = (AtomicUsize::new(0), AT_ONCE.min(items.len()));
+    let some = || {
+        let mine = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
+        let mine = mine.map_while(|at| Some((at, items.get(at)?)));
+        mine.map(|(at, item)| (at, work(item))).collect::<Vec<_>>()
+    };
+    let done = scope(|threads| {
+        // Without more threads, it takes longer.
+        let start = |_| Builder::new().spawn_scoped(threads, some).ok();
+        let others: Vec<_> = (1..part).filter_map(start).collect();
+        let mut all = some();
+        all.extend(others.into_iter().flat_map(|other| other.join().unwrap_or_default()));
+        all
+    });
+    let mut all: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    for (at, result) in done {
+        if let Some(place) = all.get_mut(at) {
+            *place = Some(result);
+        }
+    }
+    all
 }
 
 fn open_local(

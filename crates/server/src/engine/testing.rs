@@ -3,7 +3,6 @@
 use super::stats::Stats;
 use super::{ServedVolume, Workers};
 use crate::clock::SystemClock;
-use crate::locks::LockDoor;
 use crate::op_name::OpName;
 use crate::session::{Job, RpcJob, nfs_view};
 use crate::sync::{Arc, OnceLock};
@@ -14,6 +13,7 @@ use weir_core::{
 };
 use weir_drc::Fingerprints;
 use weir_gate::ConnId;
+use weir_locks::LockDoor;
 use weir_nfs::rpc::{Call, Credential};
 use weir_qos::{ClientKey, Cost};
 use weir_store::{Descriptors, Durability, Options, Pool, VolumeStore};

@@ -3,7 +3,6 @@
 use super::Workers;
 use super::stats::Stats;
 use crate::clock::SystemClock;
-use crate::locks::VolumeFilters;
 use crate::session::smb::NameLocks;
 use crate::session::{Locks, NfsView};
 use crate::sync::{Arc, AtomicU64};
@@ -11,6 +10,7 @@ use crate::worker::VolumeGate;
 use weir_catalog::Volume;
 use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_gate::Charged;
+use weir_locks::VolumeFilters;
 use weir_qos::Cost;
 use weir_qos::verdict::Reading;
 use weir_store::{StoreControl, VolumeStore};

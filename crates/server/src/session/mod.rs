@@ -16,7 +16,6 @@ mod toy;
 pub(crate) use rpc::{NfsView, PeerExports, RpcJob, nfs_view, remember_calls};
 
 use crate::engine::{Engine, ServedVolume, View};
-use crate::locks::LockDoor;
 use crate::sync::Arc;
 use crate::worker::{Buffers, Cancellable, IoGenerations, Permits, Request, ToGates};
 use rpc::{FrameError, NlmWaiter, RecentCredentials, RpcSession, RpcUnanswered};
@@ -28,6 +27,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use weir_core::{Mono, ObjectKey, OpClass, Shared};
 use weir_gate::ConnId;
+use weir_locks::LockDoor;
 use weir_qos::Cost;
 use weir_state::Grant;
 

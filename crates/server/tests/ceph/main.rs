@@ -11,6 +11,7 @@ mod faults;
 mod fixture;
 #[path = "../../../catalog/tests/cluster/memory.rs"]
 mod memory;
+mod moves;
 
 use fixture::Peer;
 use memory::Memory;
@@ -32,7 +33,7 @@ use weir_nfs::v3::wire::{
     CommitArgs, DirOpArgs3, FileHandle3, FsStatArgs, ReadArgs, RemoveArgs, Res, StableHow,
     WriteArgs,
 };
-use weir_server::groups::Groups;
+use weir_server::groups::{Arrival, Groups};
 use weir_server::{Bound, CephSessions, Server, confine_around};
 
 const MIB: u64 = 1 << 20;
@@ -77,7 +78,7 @@ impl Behind {
     }
 }
 
-/// A gateway with the cluster's only group.
+/// A gateway of a cluster with one group.
 struct Gateway {
     config: ServerConfig,
     server: Server,
@@ -85,16 +86,16 @@ struct Gateway {
     sessions: CephSessions,
     place: Ceph,
     behind: Behind,
-    _directory: tempfile::TempDir,
+    _directory: Arc<tempfile::TempDir>,
 }
 
 impl Gateway {
-    /// A gateway of a new cluster, whose process has given up its privileges.
-    fn start(conf: PathBuf) -> Self {
+    /// Two gateways of a new cluster, whose process has given up its privileges.
+    fn start(conf: PathBuf) -> [Self; 2] {
         let place = Ceph { conf, user: "admin".to_owned() };
-        let directory = tempfile::tempdir().unwrap();
-        let config = ServerConfig {
-            data: directory.path().join("data"),
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let config = |gateway: &str| ServerConfig {
+            data: directory.path().join(gateway),
             nfs: vec!["127.0.0.1:0".parse().unwrap()],
             api: vec![],
             shutdown_grace: Duration::from_secs(60),
@@ -113,17 +114,25 @@ impl Gateway {
         let operator =
             Catalog::open_in_cluster(&aside, Minimums::default(), cluster("operator")).unwrap();
         operator.add_address("10.0.0.1/24".parse().unwrap(), Mode::Commit).unwrap();
-        let open = || (CephSessions::connect(place.clone(), 2).unwrap(), Behind::connect(&place));
-        let (sessions, behind) = confine_around(&config, open).unwrap();
-        let right = Arc::new(SharedRight::default());
-        right.set(Right::until(Mono::from_secs(1 << 32)));
-        let shared = cluster("gateway");
-        let catalog = Catalog::open_in_cluster(&config.data, config.minimums(), shared).unwrap();
-        let bound = Bound::open(&config).unwrap();
-        let server =
-            Server::start_shared(&config, bound, catalog, right, Some(sessions.clone())).unwrap();
-        let groups = server.groups(&config);
-        Self { config, server, groups, sessions, place, behind, _directory: directory }
+        let open = || {
+            ["first", "second"].map(|gateway| {
+                (gateway, CephSessions::connect(place.clone(), 2).unwrap(), Behind::connect(&place))
+            })
+        };
+        let opened = confine_around(&config("first"), open).unwrap();
+        opened.map(|(gateway, sessions, behind)| {
+            let (config, shared) = (config(gateway), cluster(gateway));
+            let right = Arc::new(SharedRight::default());
+            right.set(Right::until(Mono::from_secs(1 << 32)));
+            let catalog =
+                Catalog::open_in_cluster(&config.data, config.minimums(), shared).unwrap();
+            let bound = Bound::open(&config).unwrap();
+            let ceph = Some(sessions.clone());
+            let server = Server::start_shared(&config, bound, catalog, right, ceph).unwrap();
+            let groups = server.groups(&config);
+            let (place, _directory) = (place.clone(), Arc::clone(&directory));
+            Self { config, server, groups, sessions, place, behind, _directory }
+        })
     }
 
     fn new_pool(&self, name: &str) -> NewPool {
@@ -156,7 +165,7 @@ impl Gateway {
     }
 
     fn adopt(&self) {
-        self.groups.adopt(GROUP, &BTreeSet::new(), false).unwrap();
+        self.groups.adopt(GROUP, &BTreeSet::new(), Arrival::New).unwrap();
     }
 
     fn change(&self, change: &VolumeChange) {
@@ -284,7 +293,7 @@ fn a_volume_moves_between_pools_while_it_is_served_and_while_it_is_not(gateway: 
     assert_eq!(gateway.behind.format("/one/volumes/1"), None);
     assert!(gateway.behind.format("/two/volumes/1").is_some());
     assert_eq!(read(&mut peer, &file, 9).unwrap(), b"on CephFS");
-    gateway.groups.stop(GROUP, BTreeSet::new()).unwrap();
+    gateway.groups.stop(GROUP, &BTreeSet::new(), None).unwrap();
     let catalog = gateway.server.catalog();
     catalog.change_volume("v", &to("one"), None, Mode::Commit).unwrap();
     gateway.server.plane().apply(catalog.snapshot()).unwrap();
@@ -315,6 +324,15 @@ fn other_gateways_are_fenced(gateway: &Gateway) {
     assert!(!gateway.sessions.is_lost());
 }
 
+/// Ends a gateway that has no volume.
+fn the_second_gateway_stops(gateway: Gateway) {
+    let Gateway { server, groups, sessions, behind, _directory, .. } = gateway;
+    server.stop().unwrap();
+    drop(groups);
+    sessions.end();
+    behind.0.disconnect();
+}
+
 /// Deletes the volume, serves the API, which removes its files, and stops.
 fn the_files_of_a_deleted_volume_are_removed(gateway: Gateway) {
     let Gateway { config, server, groups, sessions, behind, _directory, .. } = gateway;
@@ -342,13 +360,15 @@ fn a_gateway_serves_volumes_on_cephfs() {
         eprintln!("LEFT OUT: WEIR_CEPH_CONF names no cluster (tests/cluster/ceph.py starts one)");
         return;
     };
-    let gateway = Gateway::start(conf.into());
+    let [gateway, second] = Gateway::start(conf.into());
     every_thread_has_given_up_its_privileges();
     pool_is_bound_to_the_ceph_of_the_gateway(&gateway);
     gateway.create();
     gateway.adopt();
     files_are_served_within_the_quota(&gateway);
     a_volume_moves_between_pools_while_it_is_served_and_while_it_is_not(&gateway);
+    moves::what_clients_hold_moves_with_the_group(&gateway, &second);
     other_gateways_are_fenced(&gateway);
+    the_second_gateway_stops(second);
     the_files_of_a_deleted_volume_are_removed(gateway);
 }

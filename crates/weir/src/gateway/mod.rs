@@ -148,7 +148,8 @@ impl<'a> Running<'a> {
         let ports = server.addresses().iter().chain(server.smb_addresses()).map(SocketAddr::port);
         let peers = Peers::new(connection.clone(), &place.cluster, place.number, ports.collect());
         let machine = HelperLink::new(socket, interface, life, Arc::clone(&catalog), peers)?;
-        let volumes = Volumes::new(server.groups(config), Arc::clone(&catalog), ceph.clone());
+        let groups = server.groups(config);
+        let volumes = Volumes::new(life, groups, Arc::clone(&catalog), ceph.clone());
         let (tell_places, places) = watch::channel(Places::default());
         tell_places.send_replace(groups::places(&catalog.snapshot()));
         let parts = Parts {

@@ -7,26 +7,32 @@ use weir_catalog::Catalog;
 use weir_cluster::{Came, GroupId, Life};
 use weir_gateway::{Failure, Service};
 use weir_server::CephSessions;
-use weir_server::groups::{GroupError, Groups};
+use weir_server::groups::{Arrival, GroupError, Groups};
 
-/// The groups of the server, with the catalogue that says which addresses they have.
+/// The groups of the server of a life, with the catalogue that says which addresses they have.
 pub(super) struct Volumes {
+    life: Life,
     groups: Groups,
     catalog: Arc<Catalog>,
     ceph: CephSessions,
 }
 
 impl Volumes {
-    pub(super) const fn new(groups: Groups, catalog: Arc<Catalog>, ceph: CephSessions) -> Self {
-        Self { groups, catalog, ceph }
+    pub(super) const fn new(
+        life: Life,
+        groups: Groups,
+        catalog: Arc<Catalog>,
+        ceph: CephSessions,
+    ) -> Self {
+        Self { life, groups, catalog, ceph }
     }
 
     fn addresses(&self, group: GroupId) -> BTreeSet<IpAddr> {
         self.catalog.snapshot().address(group).map(|address| address.at.ip).into_iter().collect()
     }
 
-    fn begin(&self, group: GroupId, taken: bool) -> Result<(), Failure> {
-        self.groups.adopt(group, &self.addresses(group), taken).map_err(|error| failure(&error))
+    fn begin(&self, group: GroupId, arrival: Arrival) -> Result<(), Failure> {
+        self.groups.adopt(group, &self.addresses(group), arrival).map_err(|error| failure(&error))
     }
 }
 
@@ -42,17 +48,22 @@ impl Service for Volumes {
             let failed = |error: std::io::Error| Failure(format!("Ceph: {error}"));
             self.ceph.wait_for_epoch(barrier.0).map_err(failed)?;
         }
-        // Locks do not move with a group yet: their hosts reclaim them, also after a drain.
-        self.begin(group, came != Came::New)
+        let arrival = match came {
+            Came::New => Arrival::New,
+            Came::Handed { from } => Arrival::Handed { from, to: self.life },
+            Came::Taken { .. } => Arrival::Taken,
+        };
+        self.begin(group, arrival)
     }
 
-    fn stop(&self, group: GroupId, _to: Option<Life>) -> Result<(), Failure> {
-        self.groups.stop(group, self.addresses(group)).map_err(|error| failure(&error))
+    fn stop(&self, group: GroupId, to: Option<Life>) -> Result<(), Failure> {
+        let between = to.map(|to| (self.life, to));
+        let stopped = self.groups.stop(group, &self.addresses(group), between);
+        stopped.map_err(|error| failure(&error))
     }
 
     fn resume(&self, group: GroupId) -> Result<(), Failure> {
-        // Its locks ended with the stop, as those of a restart.
-        self.begin(group, true)
+        self.begin(group, Arrival::Back)
     }
 
     fn notify(&self, group: GroupId) {

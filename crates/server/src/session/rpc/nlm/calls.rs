@@ -5,13 +5,13 @@
 use super::super::{managed, rights, rights_on, set_groups};
 use super::{Asked, Message, Nlm, Proof};
 use crate::engine::{Engine, ServedSet};
-use crate::locks::LockCall;
 use crate::session::Waiter;
 use crate::sync::{Arc, oneshot};
 use std::future::{Future, ready};
 use std::pin::Pin;
 use weir_core::access::asks_acl;
 use weir_core::{AclKind, ObjectKey, Rights, Store};
+use weir_locks::LockCall;
 use weir_nfs::PROGRAM_NLM;
 use weir_nfs::nlm::{Need, Peer, Request, Status, Target};
 use weir_nfs::rpc::{AcceptError, Call, reply};

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use weir_catalog::{Catalog, CatalogError, MonitoredHost};
 use weir_core::Origin;
+use weir_nfs::nlm::Host;
 
 /// The catalogue's hosts, and those that are owed a notice.
 pub(super) struct Hosts {
@@ -57,20 +58,35 @@ impl Hosts {
         Self { catalog, owed: BTreeMap::new() }
     }
 
-    /// Hosts that an earlier home left are owed a notice too, within the same bound.
-    pub(super) fn inherit(&mut self, hosts: Vec<MonitoredHost>) {
+    /// Hosts that an earlier home left are owed a notice too, within the same bound, or were `told`
+    /// there.
+    pub(super) fn inherit(&mut self, hosts: Vec<MonitoredHost>, told: bool) {
         for host in in_turns(hosts) {
             if self.owed.len() >= NOTICES_MAX {
                 tracing::warn!("too many hosts to notify: some are not notified");
                 return;
             }
-            self.owed.insert(Arc::new(host), Notice::Due);
+            self.owed.insert(Arc::new(host), if told { Notice::Over } else { Notice::Due });
         }
     }
 
-    /// Leaves the hosts of `addresses` to another server.
-    pub(super) fn leave(&mut self, addresses: &BTreeSet<IpAddr>) {
-        self.owed.retain(|host, _| !addresses.contains(&host.local));
+    /// Leaves the hosts of `addresses` to another server; gives those that it has to tell.
+    pub(super) fn leave(&mut self, addresses: &BTreeSet<IpAddr>) -> BTreeSet<Host> {
+        let mut owed = BTreeSet::new();
+        self.owed.retain(|host, notice| {
+            let leaves = addresses.contains(&host.local);
+            if leaves && *notice == Notice::Due {
+                owed.insert(Host::new(host.address, &host.name));
+            }
+            !leaves
+        });
+        owed
+    }
+
+    /// The hosts that are to be told, in the same order as [`Self::owed`].
+    pub(super) fn due(&self) -> Vec<Arc<MonitoredHost>> {
+        let due = self.owed.iter().filter(|(_, notice)| **notice == Notice::Due);
+        in_turns(due.map(|(host, _)| Arc::clone(host)))
     }
 
     /// The hosts that are owed a notice, in the order to tell them in: the origins by turns, so
@@ -206,10 +222,9 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::limits::{MONITORED_HOSTS_MAX, MONITORED_HOSTS_ORIGIN_ONE_IN};
-    use crate::locks::LockDoor;
     use std::collections::BTreeSet;
     use weir_core::{Access, Mono, ObjectKey, VolumeId};
-    use weir_nfs::nlm::Host;
+    use weir_locks::LockDoor;
     use weir_state::{File, Limits, Owner, Part, Share, Use};
 
     /// Hosts over a catalogue of their own, and the locks that they hold.

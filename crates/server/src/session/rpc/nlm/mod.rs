@@ -6,7 +6,7 @@
 //! catalogue's disk before a host's first lock.
 //!
 //! The meaning of a call is decided in `weir_nfs::nlm`. Not here: the tables of locks and the order
-//! of calls, which are all protocols' ([`crate::locks`]).
+//! of calls, which are all protocols' ([`weir_locks`]).
 
 mod calls;
 mod counters;
@@ -14,7 +14,6 @@ mod hosts;
 mod listing;
 mod monitored;
 mod moved;
-mod outgoing;
 mod service;
 mod state;
 #[cfg(test)]
@@ -23,7 +22,7 @@ mod thread;
 
 pub(crate) use calls::{LockReply, lock_call};
 pub(crate) use listing::list_owner;
-pub(crate) use outgoing::Datagram;
+pub(crate) use moved::{HostsLeft, NotTaken};
 pub(crate) use service::Life;
 pub(crate) use thread::LockThread;
 
@@ -56,9 +55,9 @@ struct Asked {
     reply: oneshot::Sender<Vec<u8>>,
 }
 
-/// A message to the lock thread. There are at most [`LOCK_CALLS_MAX`](crate::limits) calls, a
-/// callback for each request that waited and each call that is answered by one, and a wake for each
-/// call that the thread awaits itself.
+/// A message to the lock thread. There are at most [`LOCK_CALLS_MAX`](weir_locks::LOCK_CALLS_MAX)
+/// calls, a callback for each request that waited and each call that is answered by one, and a wake
+/// for each call that the thread awaits itself.
 enum Message {
     /// Carry out this call.
     Call(Box<Asked>),

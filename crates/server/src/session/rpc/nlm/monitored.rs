@@ -131,11 +131,13 @@ impl Monitored {
         }
     }
 
-    /// Removes the hosts that know us by `addresses`.
-    pub(super) fn leave(&mut self, addresses: &BTreeSet<IpAddr>) {
+    /// Removes the hosts that know us by `addresses`. Gives them, and the others.
+    pub(super) fn leave(&mut self, addresses: &BTreeSet<IpAddr>) -> [BTreeSet<Host>; 2] {
         let of_them = |host: &&Arc<MonitoredHost>| addresses.contains(&host.local);
         let leaving: Vec<_> = self.hosts.keys().filter(of_them).cloned().collect();
         leaving.iter().for_each(|host| self.remove(host));
+        let host = |row: &Arc<MonitoredHost>| Host::new(row.address, &row.name);
+        [leaving.iter().map(host).collect(), self.hosts.keys().map(host).collect()]
     }
 
     /// Notes whether `host` holds locks or waits for some.

@@ -2,27 +2,80 @@
 //! the hosts that have to hear of it.
 //!
 //! A host knows a group by its addresses, and stands in the catalogue with the address that it
-//! called. Whoever has the address has the host.
+//! called. Whoever has the address has the host. A group that is handed over brings its locks
+//! along; otherwise its hosts are told of a restart and reclaim them.
 
 use super::service::Service;
-use super::{Message, Nlm};
-use crate::sync::mpsc;
-use std::collections::BTreeSet;
-use std::net::IpAddr;
+use super::{Message, Nlm, NlmWaiter};
+use crate::session::{Waiter, deliver};
+use crate::sync::{Arc, oneshot};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use weir_catalog::{Catalog, CatalogError, MonitoredHost};
 use weir_core::{Clock, VolumeId};
-use weir_nfs::nlm::Host;
+use weir_handover::{Blocked, Image, MovedHost};
+use weir_nfs::nlm::{Host, Waiting};
+use weir_state::{Client, Owner, Refused, VolumeLocks};
 
 /// A message to the lock thread about groups that move.
 pub(super) enum Moved {
     /// These hosts held locks at an earlier home and are owed a notice. Our NSM state number is
     /// `state` from now on.
     Here { state: u32, hosts: Vec<MonitoredHost> },
+    /// These hosts came with their locks.
+    Taken(HostsTaken),
     /// The hosts that know us by these addresses can be told.
     Reachable(BTreeSet<IpAddr>),
-    /// The next home of these addresses cares for their hosts. The sender is dropped once it is so.
-    Away(BTreeSet<IpAddr>, mpsc::Sender<()>),
+    /// The next home of these addresses cares for their hosts.
+    Away(BTreeSet<IpAddr>, oneshot::Sender<HostsLeft>),
+}
+
+/// The hosts of a group that came with its locks, as rows of the catalogue.
+#[derive(Default)]
+pub(super) struct HostsTaken {
+    /// They are owed a notice of an earlier restart.
+    owed: Vec<MonitoredHost>,
+    /// They were told of an earlier restart, and may still reclaim.
+    told: Vec<MonitoredHost>,
+    /// All that hold locks, and those of which nothing else is known.
+    monitored: Vec<MonitoredHost>,
+}
+
+/// The hosts of a group that leaves.
+#[derive(Default)]
+pub(crate) struct HostsLeft {
+    /// The hosts that were monitored by the group's addresses.
+    here: BTreeSet<Host>,
+    /// The hosts that are monitored by other addresses.
+    elsewhere: BTreeSet<Host>,
+    /// The hosts that are owed a notice of an earlier restart.
+    owed: BTreeSet<Host>,
+}
+
+/// The locks of a group were not taken up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotTaken {
+    #[error("the tables of locks refuse them: {0}")]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+impl HostsLeft {
+    /// Adds what a later call has found.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.here.extend(later.here);
+        self.owed.extend(later.owed);
+        self.elsewhere = later.elsewhere;
+    }
+
+    /// Do locks of this client go with the group? Those of a host that called another address of
+    /// this server do not: the host does not hear of the next home.
+    fn takes(&self, client: &Client) -> bool {
+        Host::of(client)
+            .is_some_and(|host| self.here.contains(&host) || !self.elsewhere.contains(&host))
+    }
 }
 
 impl Nlm {
@@ -41,11 +94,71 @@ impl Nlm {
     ) -> Result<(), CatalogError> {
         // A host takes a notice for one of a restart if the number is another one than before.
         let state = catalog.next_nsm_state()?;
-        let mut hosts = catalog.monitored_hosts()?;
-        hosts.retain(|host| addresses.contains(&host.local));
-        let clients = hosts.iter().map(|host| Host::new(host.address, &host.name).client());
+        let hosts = hosts_of(catalog, addresses)?;
+        let clients = hosts.iter().map(client_of);
         self.locks.tables().begin_grace(self.clock.now() + grace, volumes, clients);
         self.inbox.post(Message::Moved(Moved::Here { state, hosts }));
+        Ok(())
+    }
+
+    /// Takes up the locks that came with volumes, and their hosts, which know us by `addresses`.
+    /// Before any call for the volumes comes. After an error nothing is held on them.
+    ///
+    /// # Errors
+    /// [`NotTaken`]
+    pub(crate) fn take_up(
+        &self,
+        catalog: &Catalog,
+        addresses: &BTreeSet<IpAddr>,
+        images: Vec<(VolumeId, Image)>,
+    ) -> Result<(), NotTaken> {
+        let mut rows = hosts_of(catalog, addresses)?;
+        let local = addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let missing = without_row(&rows, &images, local);
+        if !missing.is_empty() {
+            catalog.monitor_hosts(&missing)?;
+            rows.extend(missing);
+        }
+        let hosts: Vec<MovedHost> =
+            images.iter().flat_map(|(_, image)| image.hosts.iter().cloned()).collect();
+        let grace = images.iter().flat_map(|(_, image)| &image.locks.grace);
+        let known: BTreeSet<Client> =
+            grace.flat_map(|grace| grace.clients.known.iter().cloned()).collect();
+        let volumes: Vec<VolumeId> = images.iter().map(|(volume, _)| *volume).collect();
+        let waiter = |Blocked { handle, by_message }| {
+            let waiting = Waiting::new(local, &handle, by_message);
+            Some(Waiter::Nlm(NlmWaiter { waiting, inbox: Arc::clone(&self.inbox) }))
+        };
+        // With the filters, which learn of each lock.
+        for volume in &volumes {
+            let _filters = self.locks.volume_opened(*volume);
+        }
+        let (mut state, now, mut grants) = (self.state(), self.clock.now(), Vec::new());
+        for (volume, image) in images {
+            let locks = image.locks.map_waiters(waiter);
+            if let Err(refused) = state.tables.take_up(now, volume, locks, &mut grants) {
+                volumes.iter().for_each(|volume| state.tables.close(*volume));
+                return Err(refused.into());
+            }
+        }
+        for MovedHost { host, state: heard, .. } in &hosts {
+            state.beside.manager.heard(&state.tables, host, *heard);
+        }
+        let owed = hosts.iter().filter(|one| one.owed).map(|one| one.host.client());
+        let (owed, mut taken) = (owed.collect::<BTreeSet<_>>(), HostsTaken::default());
+        for row in rows {
+            let client = client_of(&row);
+            let owed = owed.contains(&client);
+            let told = !owed && known.contains(&client);
+            if state.tables.has(&client) || !(owed || told) {
+                taken.monitored.push(row.clone());
+            }
+            taken.owed.extend(owed.then(|| row.clone()));
+            taken.told.extend(told.then_some(row));
+        }
+        self.inbox.post(Message::Moved(Moved::Taken(taken)));
+        drop(state);
+        deliver(grants);
         Ok(())
     }
 
@@ -55,13 +168,69 @@ impl Nlm {
     }
 
     /// Leaves the hosts that know us by `addresses`, which are gone from here, to the next home.
-    /// They stand in the catalogue as before. The channel ends when it is so. Before the volumes'
-    /// locks go.
-    pub(crate) fn leave(&self, addresses: BTreeSet<IpAddr>) -> mpsc::Receiver<()> {
-        let (left, all_left) = mpsc::channel(1);
+    /// They stand in the catalogue as before. Gives them when it is so. Before the volumes' locks
+    /// go, and once more after that, for hosts that came in between.
+    pub(crate) fn leave(&self, addresses: BTreeSet<IpAddr>) -> oneshot::Receiver<HostsLeft> {
+        let (left, all_left) = oneshot::channel();
         self.inbox.post(Message::Moved(Moved::Away(addresses, left)));
         all_left
     }
+
+    /// The image of a volume whose locks were released here, and whose group's hosts have `left`,
+    /// as far as it is of locks.
+    pub(crate) fn image(&self, locks: VolumeLocks<Waiter>, left: &HostsLeft) -> Image {
+        let mut locks = locks.map_waiters(|waiter| match waiter {
+            Waiter::Nlm(NlmWaiter { waiting, .. }) => {
+                let (handle, by_message) = waiting.parts();
+                Some(Blocked { handle: handle.into(), by_message })
+            }
+            _ => None,
+        });
+        locks.retain(|owner| left.takes(owner.client()));
+        let of_locks = locks.owners().map(Owner::client);
+        let reclaim = locks.grace.iter().flat_map(|grace| &grace.clients.known);
+        let mut hosts: BTreeSet<Host> = of_locks.chain(reclaim).filter_map(Host::of).collect();
+        hosts.extend(left.owed.iter().cloned());
+        let state = self.state();
+        let moved = |host: Host| MovedHost {
+            state: state.beside.manager.state_of(&host),
+            owed: left.owed.contains(&host),
+            host,
+        };
+        Image { hosts: hosts.into_iter().map(moved).collect(), locks, replies: Vec::new() }
+    }
+}
+
+/// The hosts of the catalogue that know a server by these addresses.
+fn hosts_of(
+    catalog: &Catalog,
+    addresses: &BTreeSet<IpAddr>,
+) -> Result<Vec<MonitoredHost>, CatalogError> {
+    let mut hosts = catalog.monitored_hosts()?;
+    hosts.retain(|host| addresses.contains(&host.local));
+    Ok(hosts)
+}
+
+fn client_of(row: &MonitoredHost) -> Client {
+    Host::new(row.address, &row.name).client()
+}
+
+/// The rows of hosts that hold something and have none: the home before had forgotten them at that
+/// moment.
+fn without_row(
+    rows: &[MonitoredHost],
+    images: &[(VolumeId, Image)],
+    local: IpAddr,
+) -> Vec<MonitoredHost> {
+    let there: BTreeSet<Client> = rows.iter().map(client_of).collect();
+    let owners = images.iter().flat_map(|(_, image)| image.locks.owners());
+    let clients: BTreeMap<&Client, Host> = owners
+        .map(Owner::client)
+        .filter(|client| !there.contains(client))
+        .filter_map(|client| Some((client, Host::of(client)?)))
+        .collect();
+    let row = |Host { address, name }| MonitoredHost { address, name, local };
+    clients.into_values().map(row).collect()
 }
 
 impl Service {
@@ -70,17 +239,29 @@ impl Service {
         match moved {
             Moved::Here { state, hosts } => {
                 self.state = state;
-                self.hosts.inherit(hosts);
+                self.hosts.inherit(hosts, false);
+            }
+            Moved::Taken(HostsTaken { owed, told, monitored }) => {
+                self.hosts.inherit(owed, false);
+                self.hosts.inherit(told, true);
+                let mut state = self.nlm.state();
+                for row in monitored {
+                    let holds = state.tables.has(&client_of(&row));
+                    let host = Host::new(row.address, &row.name);
+                    state.beside.monitored.insert(&Arc::new(row));
+                    state.beside.monitored.settle(&host, holds);
+                }
             }
             Moved::Reachable(addresses) => {
-                let owed = self.hosts.owed();
-                self.begin_notices(owed.into_iter().filter(|host| addresses.contains(&host.local)));
+                let due = self.hosts.due();
+                self.begin_notices(due.into_iter().filter(|host| addresses.contains(&host.local)));
             }
             Moved::Away(addresses, left) => {
                 self.notices.retain(|_, host| !addresses.contains(&host.local));
-                self.hosts.leave(&addresses);
-                self.nlm.state().beside.monitored.leave(&addresses);
-                drop(left);
+                let owed = self.hosts.leave(&addresses);
+                let [here, elsewhere] = self.nlm.state().beside.monitored.leave(&addresses);
+                // Nobody waits for it only at the end of the server.
+                let _nobody = left.send(HostsLeft { here, elsewhere, owed });
             }
         }
     }

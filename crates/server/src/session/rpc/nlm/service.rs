@@ -4,9 +4,8 @@
 use super::counters::count;
 use super::hosts::Hosts;
 use super::monitored::NotMonitored;
-use super::outgoing::{Datagram, Ended, Outgoing, Target, What};
 use super::{Asked, Nlm, Proof};
-use crate::limits::MONITORED_HOSTS_MAX;
+use crate::limits::{MONITORED_HOSTS_MAX, NOTICES_MAX};
 use crate::session::deliver;
 use crate::sync::Arc;
 use std::collections::BTreeMap;
@@ -14,6 +13,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use weir_catalog::MonitoredHost;
 use weir_core::{Clock, Mono};
+use weir_nfs::client::{Datagram, Ended, Outgoing, Target, What};
+use weir_nfs::limits::OUTGOING_MAX;
 use weir_nfs::nlm::{
     self, Callback, Delivery, LockManager, Next, Peer, Procedure, Request, Status,
 };
@@ -32,6 +33,8 @@ const NOTICE_PATIENCE: Duration = Duration::from_mins(15);
 const NOTICE_PACE: Duration = Duration::from_millis(5);
 /// Time between two sweeps for hosts without locks.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
+
+const _: () = assert!(OUTGOING_MAX >= NOTICES_MAX);
 
 /// The purpose of a call to a client.
 #[derive(Debug)]

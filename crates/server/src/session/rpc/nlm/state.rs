@@ -3,12 +3,12 @@
 
 use super::Proof;
 use super::monitored::Monitored;
-use crate::locks::LockedTables;
 use crate::session::Waiter;
 use crate::sync::{Arc, MutexGuard};
 use std::net::IpAddr;
 use weir_catalog::MonitoredHost;
 use weir_core::Mono;
+use weir_locks::LockedTables;
 use weir_nfs::nlm::{Host, LockManager, Peer, Request, Served};
 use weir_state::Grant;
 
@@ -16,7 +16,7 @@ use weir_state::Grant;
 #[derive(Default)]
 pub(super) struct Beside {
     pub(super) monitored: Monitored,
-    manager: LockManager,
+    pub(super) manager: LockManager,
 }
 
 /// The whole state, locked. Grants are told once this is dropped.
@@ -40,7 +40,7 @@ impl State<'_> {
     }
 
     /// The host to be recorded before a call is carried out, unless the grace period refuses the
-    /// call anyway.
+    /// call anyway, or the volume is not served.
     pub(super) fn to_monitor(
         &self,
         now: Mono,
@@ -49,7 +49,10 @@ impl State<'_> {
         proof: Proof,
     ) -> Option<MonitoredHost> {
         let (file, host) = (proof.ok()?, request.monitors(peer)?);
-        if LockManager::is_too_early(&self.tables, now, &host, request, &file) {
+        // The hosts of a volume that has left are its next home's.
+        if !self.tables.is_open(file.volume)
+            || LockManager::is_too_early(&self.tables, now, &host, request, &file)
+        {
             return None;
         }
         let Host { address, name } = host;

@@ -13,12 +13,12 @@ use crate::limits::{
     DATAGRAMS_SECOND_ORIGIN_MIN, DATAGRAMS_SECOND_ORIGIN_ONE_IN,
 };
 use crate::session::PeerExports;
-use crate::session::rpc::nlm::Datagram;
 use crate::sync::Arc;
 use socket::{Arrived, DatagramSocket};
 use std::net::{IpAddr, SocketAddr};
 use weir_core::origin::Counts;
 use weir_core::{Clock, Mono, Origin, Shared};
+use weir_nfs::client::Datagram;
 use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::{AcceptError, Call, Refusal, reply};
 use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, mount};

@@ -6,12 +6,17 @@
 //! in use or the call takes long. READ and WRITE do not come here.
 //!
 //! The meaning of a lock is decided in `weir_state`. Not here: protocols, their waiters `W`, and
-//! who may lock a file, which are the session's.
+//! who may lock a file, which are those of the server's sessions.
+
+#![forbid(unsafe_code)]
 
 mod aside;
 mod calls;
 mod door;
 mod filter;
+mod limits;
+mod sync;
 
-pub(crate) use door::{LockCall, LockDoor, LockedTables};
-pub(crate) use filter::VolumeFilters;
+pub use door::{LockCall, LockDoor, LockedTables};
+pub use filter::{FileFilter, VolumeFilters};
+pub use limits::LOCK_CALLS_MAX;

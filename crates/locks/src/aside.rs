@@ -12,12 +12,12 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The way to the thread.
 #[derive(Default)]
-pub(super) struct Aside(OnceLock<Option<mpsc::UnboundedSender<Job>>>);
+pub(crate) struct Aside(OnceLock<Option<mpsc::UnboundedSender<Job>>>);
 
 impl Aside {
     /// Was the thread needed?
-    #[cfg(test)]
-    pub(super) fn has_begun(&self) -> bool {
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn has_begun(&self) -> bool {
         self.0.get().is_some()
     }
 
@@ -51,13 +51,14 @@ fn start() -> Option<mpsc::UnboundedSender<Job>> {
 
 impl<W: Send + 'static> LockDoor<W> {
     /// Was anything done on the thread for what takes long?
-    #[cfg(test)]
-    pub(crate) fn has_thread(&self) -> bool {
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn has_thread(&self) -> bool {
         self.aside.has_begun()
     }
 
     /// Has `act` done on the thread for what takes long. `None` if the server ends meanwhile.
-    pub(crate) async fn aside<R: Send + 'static>(
+    pub async fn aside<R: Send + 'static>(
         self: &Arc<Self>,
         act: impl FnOnce(&Self) -> R + Send + 'static,
     ) -> Option<R> {

@@ -11,11 +11,11 @@ use weir_state::File;
 /// The calls of one address about one file are carried out in the order of their arrival, on
 /// whatever connection or by datagram: an UNLOCK that a client sends after a LOCK must not overtake
 /// it where the LOCK waits, or the client keeps a lock that it does not know of.
-pub(super) type Line = (IpAddr, File);
+pub(crate) type Line = (IpAddr, File);
 
 /// All calls under way.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(crate) struct Calls {
     counts: Counts,
     /// The calls of each line by their numbers; the first may be carried out. The waker is that of
     /// a call that waits for its turn.
@@ -26,7 +26,7 @@ pub(super) struct Calls {
 impl Calls {
     /// Begins a call from `address` at the end of `line`, unless [`LOCK_CALLS_MAX`] are under way
     /// or its origin has its part of them. Gives the call's number.
-    pub(super) fn begin(&mut self, address: IpAddr, line: Option<Line>) -> Option<u64> {
+    pub(crate) fn begin(&mut self, address: IpAddr, line: Option<Line>) -> Option<u64> {
         let origin = Origin::of(address);
         let (one_in, least) = (LOCK_CALLS_ORIGIN_ONE_IN, LOCK_CALLS_ORIGIN_MIN);
         if !self.counts.have_room(origin, LOCK_CALLS_MAX, one_in, least) {
@@ -41,7 +41,7 @@ impl Calls {
     }
 
     /// Is it the turn of call `number` in `line`? If not, `waker` is woken then.
-    pub(super) fn is_first(&mut self, line: &Line, number: u64, waker: &Waker) -> bool {
+    pub(crate) fn is_first(&mut self, line: &Line, number: u64, waker: &Waker) -> bool {
         let Some(calls) = self.lines.get_mut(line) else { return true };
         if calls.first_key_value().is_none_or(|(first, _)| *first == number) {
             return true;
@@ -53,7 +53,7 @@ impl Calls {
     }
 
     /// Ends a call. Gives the waker of the one whose turn it is now.
-    pub(super) fn end(
+    pub(crate) fn end(
         &mut self,
         address: IpAddr,
         line: Option<&Line>,

@@ -14,30 +14,30 @@ const COUNTERS: usize = 1024;
 
 /// A filter of the files of one volume. It takes no memory until a lock or a deny mode is there.
 #[derive(Debug, Default)]
-pub(crate) struct FileFilter(OnceLock<Box<[AtomicU64; COUNTERS]>>);
+pub struct FileFilter(OnceLock<Box<[AtomicU64; COUNTERS]>>);
 
 impl FileFilter {
     /// May `file` have a lock or deny mode? False only if it has none.
     #[inline]
-    pub(crate) fn may_stand_on(&self, file: &ObjectKey) -> bool {
+    pub fn may_stand_on(&self, file: &ObjectKey) -> bool {
         let Some(counters) = self.0.get() else { return false };
         counters[place(file)].load(Ordering::SeqCst) > 0
     }
 
     /// Has no file had a lock or deny mode so far?
     #[inline]
-    pub(crate) fn is_unused(&self) -> bool {
+    pub fn is_unused(&self) -> bool {
         self.0.get().is_none()
     }
 
     /// `file` has a lock or deny mode from now on.
-    pub(crate) fn add(&self, file: &ObjectKey) {
+    pub fn add(&self, file: &ObjectKey) {
         let counters = self.0.get_or_init(|| Box::new([const { AtomicU64::new(0) }; COUNTERS]));
         counters[place(file)].fetch_add(1, Ordering::SeqCst);
     }
 
     /// `file`, which was [added](Self::add), has no lock or deny mode any more.
-    pub(crate) fn remove(&self, file: &ObjectKey) {
+    pub fn remove(&self, file: &ObjectKey) {
         if let Some(counters) = self.0.get() {
             counters[place(file)].fetch_sub(1, Ordering::SeqCst);
         }
@@ -46,25 +46,25 @@ impl FileFilter {
 
 /// The filters of one volume.
 #[derive(Debug, Default)]
-pub(crate) struct VolumeFilters {
+pub struct VolumeFilters {
     /// The files on which uses without opens can conflict: with locks of opens, or deny modes.
-    pub(crate) without_open: FileFilter,
+    pub without_open: FileFilter,
     /// The files on which uses by opens can conflict: with locks of all kinds.
-    pub(crate) with_open: FileFilter,
+    pub with_open: FileFilter,
 }
 
 /// The filters of all volumes, which the tables keep true.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filters(Arc<Mutex<HashMap<VolumeId, Arc<VolumeFilters>>>>);
+pub(crate) struct Filters(Arc<Mutex<HashMap<VolumeId, Arc<VolumeFilters>>>>);
 
 impl Filters {
     /// The filters of a volume that is served from now on.
-    pub(super) fn open(&self, volume: VolumeId) -> Arc<VolumeFilters> {
+    pub(crate) fn open(&self, volume: VolumeId) -> Arc<VolumeFilters> {
         Arc::clone(lock(&self.0).entry(volume).or_default())
     }
 
     /// A volume is gone.
-    pub(super) fn close(&self, volume: VolumeId) {
+    pub(crate) fn close(&self, volume: VolumeId) {
         lock(&self.0).remove(&volume);
     }
 }

@@ -13,17 +13,17 @@ use weir_core::VolumeId;
 use weir_state::{File, Limits, Tables};
 
 /// The locks as threads see them. `W` is a request that waits for a lock.
-pub(crate) struct LockDoor<W> {
+pub struct LockDoor<W> {
     tables: Mutex<Tables<W>>,
     /// The workers' requests that found the tables in use.
     turned_away: TurnedAway,
     filters: Filters,
     calls: Mutex<Calls>,
-    pub(super) aside: Aside,
+    pub(crate) aside: Aside,
 }
 
 /// The tables, locked.
-pub(crate) struct LockedTables<'a, W> {
+pub struct LockedTables<'a, W> {
     // The order of the fields counts: the tables are unlocked before the requests are woken.
     tables: MutexGuard<'a, Tables<W>>,
     _wake: Wake<'a>,
@@ -40,7 +40,7 @@ struct TurnedAway {
 struct Wake<'a>(&'a TurnedAway);
 
 /// A call under way, which has its place among the others until this value is dropped.
-pub(crate) struct LockCall<W> {
+pub struct LockCall<W> {
     door: Arc<LockDoor<W>>,
     address: IpAddr,
     line: Option<Line>,
@@ -49,7 +49,7 @@ pub(crate) struct LockCall<W> {
 
 impl<W> LockDoor<W> {
     /// No locks: no volume is open yet.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits) -> Self {
         let filters = Filters::default();
         let tables = Mutex::new(Tables::new(limits).watched_by(Box::new(filters.clone())));
         let (turned_away, calls) = (TurnedAway::default(), Mutex::default());
@@ -58,29 +58,25 @@ impl<W> LockDoor<W> {
 
     /// Begins a call from `address`, about `file` if it is about one, after the calls from there
     /// about the same file that came before. `None` if too many calls are under way.
-    pub(crate) fn begin(
-        self: &Arc<Self>,
-        address: IpAddr,
-        file: Option<File>,
-    ) -> Option<LockCall<W>> {
+    pub fn begin(self: &Arc<Self>, address: IpAddr, file: Option<File>) -> Option<LockCall<W>> {
         let line = file.map(|file| (address, file));
         let number = lock(&self.calls).begin(address, line)?;
         Some(LockCall { door: Arc::clone(self), address, line, number })
     }
 
     /// The tables, after other threads. Not for workers.
-    pub(crate) fn tables(&self) -> LockedTables<'_, W> {
+    pub fn tables(&self) -> LockedTables<'_, W> {
         self.locked(lock(&self.tables))
     }
 
     /// The tables, unless another thread has them.
-    pub(crate) fn try_tables(&self) -> Option<LockedTables<'_, W>> {
+    pub fn try_tables(&self) -> Option<LockedTables<'_, W>> {
         Some(self.locked(try_lock(&self.tables)?))
     }
 
     /// The tables, once they are free: for requests that a worker carries out. They must not be
     /// held across an await.
-    pub(crate) async fn tables_when_free(&self) -> LockedTables<'_, W> {
+    pub async fn tables_when_free(&self) -> LockedTables<'_, W> {
         poll_fn(|cx| match self.try_tables() {
             Some(tables) => Poll::Ready(tables),
             None => {
@@ -97,13 +93,13 @@ impl<W> LockDoor<W> {
     }
 
     /// A volume is served from now on. Gives its filters.
-    pub(crate) fn volume_opened(&self, volume: VolumeId) -> Arc<VolumeFilters> {
+    pub fn volume_opened(&self, volume: VolumeId) -> Arc<VolumeFilters> {
         self.tables().open(volume);
         self.filters.open(volume)
     }
 
     /// A volume is gone, and all locks in it.
-    pub(crate) fn volume_gone(&self, volume: VolumeId) {
+    pub fn volume_gone(&self, volume: VolumeId) {
         self.tables().close(volume);
         self.filters.close(volume);
     }
@@ -145,7 +141,7 @@ impl<W> DerefMut for LockedTables<'_, W> {
 
 impl<W> LockCall<W> {
     /// Waits until all calls in front are done.
-    pub(crate) async fn turn(&self) {
+    pub async fn turn(&self) {
         let Some(line) = &self.line else { return };
         poll_fn(|cx| match lock(&self.door.calls).is_first(line, self.number, cx.waker()) {
             true => Poll::Ready(()),
