@@ -20,6 +20,8 @@ const LINKS_PORT: u16 = 7440;
 const HELPER_PORT: u16 = 7441;
 /// Port of NFS.
 pub(crate) const NFS_PORT: u16 = 2049;
+/// Grace period after a takeover, as the option of the server has it.
+const GRACE_SECS: &str = "5";
 /// Longest time until a helper listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -170,8 +172,9 @@ impl Gateway {
     fn server_of(&self, weir: &Path) -> Command {
         let mut server = Command::new(weir);
         server.stdin(Stdio::null());
-        server.args(["serve", "--api", "none", "--nfs", &format!("0.0.0.0:{NFS_PORT}"), "--data"]);
-        server.arg(&self.data);
+        server.args(["serve", "--api", "none", "--nfs", &format!("0.0.0.0:{NFS_PORT}")]);
+        server.args(["--rpcbind", "serve", "--grace-period-secs", GRACE_SECS]);
+        server.arg("--data").arg(&self.data);
         server
     }
 

@@ -8,6 +8,8 @@ use anyhow::Result;
 use rustix::process::Signal;
 use std::time::Duration;
 
+/// Words of a gateway that has clients reclaim the locks of a group that came to it.
+const GRACE_BEGINS: &str = "a grace period begins";
 /// Time for which a gateway is stopped.
 const STOPPED: Duration = Duration::from_secs(10);
 
@@ -28,7 +30,7 @@ pub(super) const FAULTS: [Fault; 4] = [
     .like_a_death(),
     Fault::moving(
         "gateway-drained",
-        "A gateway is drained. The others get its addresses.",
+        "A gateway is drained. The others get its addresses, with the locks and cached replies.",
         drained,
     )
     .within(1.0)
@@ -59,8 +61,14 @@ fn machine_gone(scene: &mut Scene<'_>) -> Result<()> {
 fn drained(scene: &mut Scene<'_>) -> Result<()> {
     let victim = scene.choose()?;
     let name = victim.name();
+    scene.hold_locks(victim)?;
+    let logs = scene.logs();
     scene.observer()?.drain(&name)?;
     scene.until_moved(victim)?;
+    scene.look_at_locks()?;
+    if scene.any_says(&logs, GRACE_BEGINS) {
+        scene.miss("a grace period began");
+    }
     scene.observer()?.undrain(&name)?;
     scene.ask_again(victim);
     Ok(())

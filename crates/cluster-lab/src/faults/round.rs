@@ -82,7 +82,7 @@ impl<'a> Rounds<'a> {
     pub(crate) fn carry_out(&mut self, fault: &'static Fault, place: usize) -> Result<Round> {
         self.count += 1;
         let begun = Instant::now();
-        let mut scene = Scene::new(self.stage, self.stop);
+        let mut scene = Scene::new(self.stage, self.stop, self.halt.clone(), self.count);
         scene.hold(std::time::Duration::ZERO)?;
         // Nothing has moved since the last round, as the cluster was whole.
         drop(self.wire.take());

@@ -3,15 +3,16 @@
 
 use super::plan::{BACK, DEPTH, LOOK};
 use crate::bed::{Engines, Gateway, Machine, Operator};
-use crate::load::{Naming, Owners, Running, rules};
+use crate::load::{Holding, Naming, Owners, Running, Target, rules};
 use crate::stage::{Homes, Stage};
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use weir_api::GatewayState;
 use weir_lab::stop::Stop;
+use weir_load::Control;
 
 /// The cluster and its clients.
 pub(crate) struct Scene<'a> {
@@ -21,6 +22,12 @@ pub(crate) struct Scene<'a> {
     pub(super) clients: Vec<Running>,
     /// The clients that make names.
     pub(super) naming: Vec<Naming>,
+    /// The clients that hold locks.
+    holding: Vec<Holding>,
+    /// The number of the round, which names their files.
+    round: u32,
+    /// Stops all clients.
+    halt: Control,
     /// The gateways of each address, since the round began.
     pub(crate) owners: BTreeMap<Ipv4Addr, Owners>,
     /// Whatever is not as it has to be.
@@ -38,12 +45,15 @@ pub(crate) struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     /// A scene without clients.
-    pub(super) fn new(stage: &'a mut Stage, stop: &'a Stop) -> Self {
+    pub(super) fn new(stage: &'a mut Stage, stop: &'a Stop, halt: Control, round: u32) -> Self {
         Self {
             stage,
             stop,
+            round,
             clients: Vec::new(),
             naming: Vec::new(),
+            holding: Vec::new(),
+            halt,
             owners: BTreeMap::new(),
             misses: Vec::new(),
             victim: None,
@@ -185,6 +195,36 @@ impl<'a> Scene<'a> {
     pub(super) fn all_say(&self, since: &[u64], words: &str) -> bool {
         let mut each = self.stage.gateways.iter().zip(since);
         each.all(|(gateway, since)| gateway.log_from(*since).contains(words))
+    }
+
+    /// Does the log of any gateway have these words since then?
+    pub(super) fn any_says(&self, since: &[u64], words: &str) -> bool {
+        let mut each = self.stage.gateways.iter().zip(since);
+        each.any(|(gateway, since)| gateway.log_from(*since).contains(words))
+    }
+
+    /// Has a client hold a lock on each volume of a gateway from now on.
+    pub(super) fn hold_locks(&mut self, of: Machine) -> Result<()> {
+        let addresses = self.addresses(of);
+        let is_there = |target: &&Target| match target.address.ip() {
+            IpAddr::V4(address) => addresses.contains(&address),
+            IpAddr::V6(_) => false,
+        };
+        let targets: Vec<Target> = self.stage.targets.iter().filter(is_there).cloned().collect();
+        for target in targets {
+            let prefix = format!("held-{}", self.round);
+            self.holding.push(Holding::start(&target, &prefix, &self.halt)?);
+        }
+        Ok(())
+    }
+
+    /// Has the clients with locks look at them, after their volumes have moved.
+    pub(super) fn look_at_locks(&mut self) -> Result<()> {
+        for client in std::mem::take(&mut self.holding) {
+            let wrong = client.look().context("a client with a lock could not go on")?;
+            self.misses.extend(wrong);
+        }
+        Ok(())
     }
 
     /// Has every client been refused?

@@ -3,6 +3,7 @@
 
 mod client;
 mod course;
+mod holding;
 mod ledger;
 mod names;
 pub(crate) mod rules;
@@ -10,6 +11,7 @@ mod wire;
 
 pub(crate) use client::{File, Outcome, Running, Target, Work};
 pub(crate) use course::{Break, Course, Span};
+pub(crate) use holding::Holding;
 pub(crate) use names::{Named, Names, Naming};
 pub(crate) use rules::{Owners, UNREACHABLE};
 pub(crate) use wire::{Senders, Wire};
