@@ -77,23 +77,26 @@ impl Process {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<()> {
-        if self.ended()?.is_some() {
-            return Ok(());
+    /// Asks it to end (SIGTERM), and waits until it has. It is killed if it takes longer than 20 s.
+    ///
+    /// # Errors
+    /// If the system can't.
+    pub fn end(&mut self) -> Result<ExitStatus> {
+        if let Some(status) = self.ended()? {
+            return Ok(status);
         }
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             kill_process(pid, Signal::TERM)?;
         }
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            if self.ended()?.is_some() {
-                return Ok(());
+            if let Some(status) = self.ended()? {
+                return Ok(status);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
+        Ok(self.child.wait()?)
     }
 }
 
@@ -152,6 +155,8 @@ mod tests {
         assert!(Path::new(&path).exists());
         drop(process);
         assert!(!Path::new(&path).exists());
+        let mut process = Process::start(Command::new("sleep").arg("1000")).unwrap();
+        assert!(!process.end().unwrap().success(), "by the signal");
     }
 
     #[test]

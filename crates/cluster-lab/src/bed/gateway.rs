@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use weir_lab::process::Process;
 
@@ -194,6 +194,16 @@ impl Gateway {
             drop(self.helper.take());
         }
         Ok(())
+    }
+
+    /// Asks the server to end (SIGTERM), and waits until it has.
+    ///
+    /// # Errors
+    /// If it had ended by itself.
+    pub(crate) fn end(&mut self) -> Result<ExitStatus> {
+        self.still_runs()?;
+        let mut server = self.server.take().context("the server does not run")?;
+        server.end()
     }
 
     /// Starts the server with a program that is expected to be refused by the cluster. Waits until

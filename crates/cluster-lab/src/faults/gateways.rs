@@ -13,7 +13,7 @@ const GRACE_BEGINS: &str = "a grace period begins";
 /// Time for which a gateway is stopped.
 const STOPPED: Duration = Duration::from_secs(10);
 
-pub(super) const FAULTS: [Fault; 4] = [
+pub(super) const FAULTS: [Fault; 5] = [
     Fault::moving(
         "gateway-killed",
         "The server of a gateway is killed (SIGKILL); its helper stays. The others take over.",
@@ -35,6 +35,11 @@ pub(super) const FAULTS: [Fault; 4] = [
     )
     .within(1.0)
     .like_a_death(),
+    Fault::moving(
+        "gateway-ended",
+        "The server of a gateway is asked to end (SIGTERM), which it does with success. The others take over.",
+        ended,
+    ),
     Fault::moving(
         "gateway-stopped",
         "The server of a gateway is stopped for 10 s (SIGSTOP) and continued. The others take over; it ends and starts anew.",
@@ -72,6 +77,16 @@ fn drained(scene: &mut Scene<'_>) -> Result<()> {
     scene.observer()?.undrain(&name)?;
     scene.ask_again(victim);
     Ok(())
+}
+
+fn ended(scene: &mut Scene<'_>) -> Result<()> {
+    let victim = scene.choose()?;
+    let status = scene.gateway(victim)?.end()?;
+    if !status.success() {
+        scene.miss(format!("the server that was asked to end ended with {status}"));
+    }
+    scene.until_moved(victim)?;
+    scene.start(victim)
 }
 
 fn stopped(scene: &mut Scene<'_>) -> Result<()> {
