@@ -179,6 +179,7 @@ impl Plane for FakePlane {
 struct Running {
     client: Client,
     plane: Arc<FakePlane>,
+    watch: Arc<Watch>,
     address: SocketAddr,
     directory: tempfile::TempDir,
     stop: oneshot::Sender<()>,
@@ -226,6 +227,7 @@ impl Running {
             Some(cluster) => state.of_gateway(cluster),
             None => state,
         };
+        let watch = Arc::clone(&state.0.watch);
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
         let server = tokio::spawn(async move { serve(&config, api, state, until).await });
@@ -234,7 +236,7 @@ impl Running {
             assert!(!server.is_finished(), "{:?}", server.await);
             tokio::task::yield_now().await;
         }
-        Self { client, plane, address, directory, stop, server }
+        Self { client, plane, watch, address, directory, stop, server }
     }
 
     async fn with_volume(qos: Qos) -> Self {

@@ -3,7 +3,7 @@
 use super::gateways::{Store, Told, Way, gateway_over, on_ceph, second_gateway};
 use super::*;
 use crate::cluster::{NotAsked, Stream};
-use crate::watch::{Period, Recorder, time_of_day};
+use crate::watch::{Period, time_of_day};
 use weir_api::{Gateways, Health, NewToken, Role, get_over};
 use weir_cluster::{GatewayId, Home, Life};
 
@@ -163,10 +163,10 @@ async fn a_report_joins_what_all_gateways_recorded() {
         (VolumeId(1), period)
     };
     let two = Two::start().await;
-    let recorder = Recorder::open(two.second.directory.path());
+    let recorder = &two.second.watch.recorder;
     assert!(recorder.write(vec![row(minute, 10), row(minute + 60, 20)], minute + 120).is_empty());
     // The first was the home before, and in a part of the first minute.
-    let recorder = Recorder::open(two.first.directory.path());
+    let recorder = &two.first.watch.recorder;
     assert!(recorder.write(vec![row(minute - 60, 1), row(minute, 2)], minute + 120).is_empty());
     let requests = async |client: &Client| {
         let report = client.report("a", 3600).await.unwrap();
@@ -249,7 +249,7 @@ async fn answers_that_are_none_are_told_and_harm_nothing() {
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{]}";
     const ENDLESS: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n[";
     const CUT: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n[";
-    const UNKNOWN: &[u8] = b"HTTP/1.1 404 No\r\ncontent-length: 38\r\n\r\n\
+    const UNKNOWN: &[u8] = b"HTTP/1.1 404 No\r\ncontent-length: 37\r\n\r\n\
                              {\"code\":\"no_such_route\",\"message\":\"\"}";
     let two = Two::start().await;
     let client = &two.first.client;
