@@ -23,6 +23,8 @@ mod with {
     const SESSION_SECONDS: u32 = 60;
     /// Longest wait for the cluster at the start, and for its monitors later, seconds.
     const CONNECT_SECONDS: u32 = 30;
+    /// Time between two looks whether the sessions have ended.
+    const LOOK: Duration = Duration::from_millis(20);
 
     /// The sessions. Cheap to clone; all clones are the same.
     #[derive(Clone, Debug)]
@@ -113,13 +115,15 @@ mod with {
                 tracing::warn!("the sessions with Ceph are still in use at the end");
                 return;
             };
-            let (tell_end, ended) = std::sync::mpsc::sync_channel(1);
-            let disconnect = move || {
-                ceph.disconnect();
-                tell_end.send(()).unwrap_or_default();
-            };
             let thread = std::thread::Builder::new().name("ceph-end".to_owned());
-            if thread.spawn(disconnect).is_err() || ended.recv_timeout(within).is_err() {
+            let looks = within.as_millis() / LOOK.as_millis();
+            let has_ended = thread.spawn(|| ceph.disconnect()).is_ok_and(|thread| {
+                (0..looks).any(|_| {
+                    std::thread::sleep(LOOK);
+                    thread.is_finished()
+                })
+            });
+            if !has_ended {
                 tracing::warn!("the sessions with Ceph were not ended in order");
             }
         }
