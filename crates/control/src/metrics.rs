@@ -37,7 +37,7 @@ pub(crate) fn render(
     plane: &dyn Plane,
     watch: &Watch,
 ) -> Result<String, fmt::Error> {
-    // Those of other gateways are in the metrics of their homes.
+    // Volumes of other gateways are in the metrics of their homes.
     let is_here =
         |volume: &&Arc<Volume>| plane.is_home_of(volume) || plane.volume_live(volume.id).is_some();
     let volumes = snapshot.volumes().filter(is_here).map(|volume| {

@@ -2,6 +2,8 @@
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+#[cfg(test)]
+pub(crate) use tokio::sync::mpsc;
 pub(crate) use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, watch};
 
 /// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is

@@ -196,7 +196,7 @@ impl Gateway {
     /// within a runtime of tokio, which need not be that of the life.
     ///
     /// # Errors
-    /// Those of [`Link::ask`].
+    /// The errors of [`Link::ask`].
     pub async fn ask(&self, to: GatewayId, address: SocketAddr) -> Result<Stream, LinkError> {
         Link::ask(&self.identity, to, address).await
     }

@@ -17,9 +17,12 @@ use weir_report::terminal::{self, Screen, Text};
 /// Rates are averages over the last second; verdicts and latencies cover the last 10 s, operations
 /// of all kinds (OPS) and the kind of the load the last 10 to 15 s. IOPS counts READs and WRITEs.
 /// The columns CONTRACT, STORE, NETWORK and PROCESSING show the shares of the latency. Volumes
-/// without requests in the last minute are omitted. In a cluster, any gateway shows the volumes of
-/// all of them; a line names each gateway that does not answer. In a terminal, press q to quit and s to sort by
-/// the next column.
+/// without requests in the last minute are omitted.
+///
+/// In a cluster, any gateway shows the volumes of all of them; a line names each gateway that does
+/// not answer.
+///
+/// In a terminal, press q to quit and s to sort by the next column.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What this gateway answers to other gateways of its cluster: for itself alone, and nothing that
+//! The answers of this gateway to other gateways of its cluster: for itself alone, and nothing that
 //! changes anything or is secret. The other gateway has proved that it is one; it checks the roles
 //! of its clients.
 

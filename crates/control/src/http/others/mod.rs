@@ -211,7 +211,7 @@ impl ControlState {
         }
     }
 
-    /// A gateway that takes no questions is not asked again in this life: it would log each of them.
+    /// A gateway that takes no questions is not asked again in this life: it would log each one.
     fn remember(&self, other: &Known, error: &NotAsked) {
         if *error == NotAsked::Older {
             lock(&self.0.others.older).insert(other.id, other.life);

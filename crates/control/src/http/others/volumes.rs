@@ -1,5 +1,5 @@
-//! What the homes of volumes alone know of them: their live figures, and the state of their top
-//! directories, for the list and the details of volumes.
+//! Facts of volumes that their homes alone know, for the list and the details of volumes: live
+//! figures, and the state of top directories.
 
 use super::super::{Control, ControlState, convert};
 use super::answering::VOLUMES;
@@ -18,7 +18,7 @@ pub(super) struct Which {
     last: u32,
 }
 
-/// What a gateway tells of a volume that it serves.
+/// The facts that a gateway tells of a volume that it serves.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Told {
     live: VolumeLive,

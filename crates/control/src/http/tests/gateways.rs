@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::cluster::{NotAsked, Opening, Stream};
-use crate::sync::{AsyncMutex, Ordering};
+use crate::sync::{AsyncMutex, Ordering, mpsc};
 use std::future::ready;
 use tokio::io::DuplexStream;
-use tokio::sync::mpsc;
 use weir_api::GatewayState::{Drained, Draining, Ending, Live, New, Silent};
 use weir_api::{Address, CephFs, NewAddress, Role};
 use weir_catalog::{

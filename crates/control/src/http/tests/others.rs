@@ -101,7 +101,7 @@ async fn live_figures_are_those_of_the_home() {
     assert_eq!(listed[0].live, shown.live);
     let at_home = two.second.client.volume("a").await.unwrap();
     assert_eq!((&at_home.live, at_home.gateway.as_deref()), (&shown.live, Some("g2")));
-    // What was shown can be changed.
+    // The etag that was shown is good for a change.
     let change = VolumeChange { quota_bytes: Some(2 * TIB), ..VolumeChange::default() };
     client.if_match(&shown.etag).change_volume("a", &change, Dry::No).await.unwrap();
     two.way(2, Way::Refused(NotAsked::Failed("unplugged".to_owned())));
