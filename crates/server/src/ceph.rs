@@ -5,9 +5,15 @@
 //! format of volumes (`weir-store`), when others are fenced (`weir-cluster`).
 
 #[cfg(feature = "ceph")]
-pub use with::CephSessions;
+pub use with::{CephSessions, exit};
 #[cfg(not(feature = "ceph"))]
 pub use without::CephSessions;
+
+/// Ends this process at once with `status`.
+#[cfg(not(feature = "ceph"))]
+pub(crate) fn exit(status: u8) -> ! {
+    std::process::exit(status.into())
+}
 
 #[cfg(feature = "ceph")]
 mod with {
@@ -25,6 +31,12 @@ mod with {
     const CONNECT_SECONDS: u32 = 30;
     /// Time between two looks whether the sessions have ended.
     const LOOK: Duration = Duration::from_millis(20);
+
+    /// Ends this process at once with `status`, and without the exit handlers of Ceph's libraries:
+    /// they may wait for Ceph, and abort the process where a session has not ended.
+    pub fn exit(status: u8) -> ! {
+        weir_store::exit(status)
+    }
 
     /// The sessions. Cheap to clone; all clones are the same.
     #[derive(Clone, Debug)]
@@ -111,13 +123,17 @@ mod with {
         /// came from it is dropped. Blocks for at most `within`: a metadata server that does not
         /// answer, or refuses the sessions, is not waited for longer.
         pub fn end(self, within: Duration) {
-            let Some(Sessions { ceph, .. }) = Arc::into_inner(self.0) else {
+            let Some(Sessions { ceph, monitors, .. }) = Arc::into_inner(self.0) else {
                 tracing::warn!("the sessions with Ceph are still in use at the end");
                 return;
             };
-            let thread = std::thread::Builder::new().name("ceph-end".to_owned());
+            let disconnect = move || {
+                ceph.disconnect();
+                drop(monitors);
+            };
+            let thread = std::thread::Builder::new().name("ceph-end".to_owned()).spawn(disconnect);
             let looks = within.as_millis() / LOOK.as_millis();
-            let has_ended = thread.spawn(|| ceph.disconnect()).is_ok_and(|thread| {
+            let has_ended = thread.is_ok_and(|thread| {
                 (0..looks).any(|_| {
                     std::thread::sleep(LOOK);
                     thread.is_finished()
@@ -126,12 +142,6 @@ mod with {
             if !has_ended {
                 tracing::warn!("the sessions with Ceph were not ended in order");
             }
-        }
-
-        /// Ends this process successfully, without the exit handlers of Ceph's libraries: a session
-        /// that has not ended would make them abort it.
-        pub fn exit() -> ! {
-            weir_store::exit(0)
         }
 
         /// Makes sure that `pool` is one of this catalogue.

@@ -108,7 +108,7 @@ impl Supervision {
                 }
                 tracing::warn!("second signal received: exiting immediately");
                 weir_control::log::flush();
-                std::process::exit(1);
+                crate::ceph::exit(1);
             });
         };
         async move { manager.attend(&what, || engine.roll_call(), asked).await }

@@ -54,7 +54,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const AGAIN: Duration = Duration::from_secs(1);
 /// Longest time until a life is a member, before commands are answered.
 const MEMBER: Duration = Duration::from_secs(5);
-/// Longest wait at the stop for tasks, which hold sessions with Ceph, and then for these to end.
+/// Longest wait at the stop for tasks of each runtime, which hold sessions with Ceph, and then for
+/// these to end.
 const STOP: Duration = Duration::from_secs(2);
 
 /// Everything that is opened while the process may still open files and bind addresses.
@@ -91,14 +92,14 @@ pub(crate) fn serve(config: &ServerConfig, gateway: &GatewayConfig) -> Result<()
         return Ok(());
     };
     let sessions = opened.ceph.clone();
-    let running = Running::start(config, gateway, (opened, recorded??), &threads)?;
-    let served = control.block_on(running.run(config, supervision));
-    drop(control);
+    let served = Running::start(config, gateway, (opened, recorded??), &threads)
+        .and_then(|running| control.block_on(running.run(config, supervision)));
+    control.shutdown_timeout(STOP);
     threads.shutdown_timeout(STOP);
     sessions.end(STOP);
     served?;
     weir_control::log::flush();
-    CephSessions::exit()
+    weir_server::ceph::exit(0)
 }
 
 impl Opened {
