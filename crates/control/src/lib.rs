@@ -22,4 +22,5 @@ mod watch;
 pub use clock::SystemClock;
 pub use cluster::Cluster;
 pub use config::ServerConfig;
+pub use limits::ASKS_GATEWAY_MAX;
 pub use plane::Plane;

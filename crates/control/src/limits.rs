@@ -98,9 +98,16 @@ pub(crate) const API_BODY_WAIT: Duration = Duration::from_secs(30);
 /// closed.
 pub(crate) const API_SEND_STALL_SECONDS: u32 = 60;
 
-/// Questions to other gateways of a cluster at the same time. Beyond: they wait, within
-/// [`ASK_WAIT`].
-pub(crate) const ASKS_MAX: usize = 16;
+/// Questions to one other gateway of a cluster at the same time. Each needs one of the places that
+/// it has for handshakes of one address, of which most are for links of words. Beyond: they wait,
+/// for [`ASK_TURN_WAIT`].
+pub const ASKS_GATEWAY_MAX: usize = 4;
+
+/// Longest that a question waits for others to the same gateway. Beyond: it gives no answer.
+pub(crate) const ASK_TURN_WAIT: Duration = Duration::from_millis(800);
+
+/// Time for which a failure to reach another gateway answers further questions to it.
+pub(crate) const ASK_FAILED_KEPT: Duration = Duration::from_secs(2);
 
 /// Largest answer of another gateway, in bytes: the metrics of some 2,000 busy volumes. Beyond: it
 /// counts as none.
@@ -109,7 +116,8 @@ pub(crate) const ASK_BYTES_MAX: usize = 16 << 20;
 /// Longest until there is a connection to another gateway. Beyond: it gives no answer.
 pub(crate) const ASK_DIAL_WAIT: Duration = Duration::from_secs(2);
 
-/// Longest that another gateway may take for an answer, with the connection. Beyond: as above.
+/// Longest until another gateway has answered, with the wait for a turn and for the connection.
+/// Beyond: as above.
 pub(crate) const ASK_WAIT: Duration = Duration::from_secs(3);
 
 /// Connections of other gateways that are answered at the same time. Beyond: they wait, and as many
@@ -119,5 +127,8 @@ pub(crate) const ANSWERING_MAX: usize = 16;
 /// Longest that a connection of another gateway is answered. Beyond: it is closed.
 pub(crate) const ANSWERING_WAIT: Duration = Duration::from_secs(10);
 
-const _: () = assert!(ASK_DIAL_WAIT.as_secs() < ASK_WAIT.as_secs());
+const _: () = assert!(
+    ASK_TURN_WAIT.as_millis() + ASK_DIAL_WAIT.as_millis() < ASK_WAIT.as_millis(),
+    "a silent gateway is told from one that is slow"
+);
 const _: () = assert!(API_CONNECTIONS_ORIGIN_MAX < API_CONNECTIONS_MAX);

@@ -50,6 +50,6 @@ pub use key_file::{KeyFile, KeyFileError};
 #[cfg(feature = "net")]
 pub use link::{FRAME_TIME, HANDSHAKE_TIME, Incoming, Link, LinkError, Outgoing, Peer, Stream};
 #[cfg(feature = "net")]
-pub use mesh::{Heard, LINKS_MAX, Mesh, QUESTIONS_MAX, QUEUED_MAX, Reply};
+pub use mesh::{HANDSHAKES_ADDRESS_MAX, Heard, LINKS_MAX, Mesh, QUESTIONS_MAX, QUEUED_MAX, Reply};
 pub use name::{Name, Role};
 pub use words::{Word, WordError};

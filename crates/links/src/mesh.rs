@@ -30,8 +30,11 @@ pub const QUEUED_MAX: usize = 32;
 pub const QUESTIONS_MAX: usize = 16;
 /// Links that others have opened. Beyond: a further one is closed.
 pub const LINKS_MAX: usize = 256;
+/// Connections from one address whose peer has not proved yet who it is. Beyond: a further one is
+/// closed, whether it is for words or for questions.
+pub const HANDSHAKES_ADDRESS_MAX: usize = 16;
 /// Connections whose peer has not proved yet who it is. Beyond: a further one is closed.
-const HANDSHAKES: Bounds = Bounds { total: 128, each: 16 };
+const HANDSHAKES: Bounds = Bounds { total: 128, each: HANDSHAKES_ADDRESS_MAX };
 /// Time between two attempts to open a link.
 const RETRY: Duration = Duration::from_millis(500);
 /// Time before the next attempt to accept a connection, if the system has no room for one.

@@ -3,10 +3,16 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use weir_cluster::{Command, GatewayId, Refusal, View};
+use weir_control::ASKS_GATEWAY_MAX;
 use weir_control::cluster::{Cluster, NotAsked, Opening, Stream};
 use weir_control::plane::Step;
 use weir_gateway::Gateway;
-use weir_links::LinkError;
+use weir_links::{HANDSHAKES_ADDRESS_MAX, LinkError};
+
+const _: () = assert!(
+    2 * ASKS_GATEWAY_MAX < HANDSHAKES_ADDRESS_MAX,
+    "questions leave more than half of the handshakes to words, on which leases depend"
+);
 
 /// The records and the commands of the cluster, and the ways to other gateways, through the driver
 /// of this gateway.

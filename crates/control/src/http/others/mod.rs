@@ -14,6 +14,7 @@
 
 mod activity;
 mod answering;
+mod asking;
 mod health;
 mod history;
 mod home;
@@ -29,15 +30,14 @@ pub(super) use metrics::metrics;
 
 use super::failure::Failure;
 use super::{Control, ControlState, convert};
-use crate::cluster::NotAsked;
-use crate::limits::{ASK_BYTES_MAX, ASK_DIAL_WAIT, ASK_WAIT, ASKS_MAX};
-use crate::sync::{Mutex, Semaphore, lock};
+use crate::cluster::{Cluster, NotAsked, Stream};
+use crate::limits::{ASK_BYTES_MAX, ASK_DIAL_WAIT, ASK_WAIT};
+use asking::Ways;
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -54,17 +54,9 @@ pub(super) struct Whose {
 pub(super) type WhoseQuery = Result<Query<Whose>, QueryRejection>;
 
 /// The state of a gateway that asks others.
+#[derive(Default)]
 pub(super) struct Others {
-    /// One for each question under way.
-    asks: Semaphore,
-    /// The lives of gateways that take no questions.
-    older: Mutex<BTreeMap<GatewayId, u32>>,
-}
-
-impl Default for Others {
-    fn default() -> Self {
-        Self { asks: Semaphore::new(ASKS_MAX), older: Mutex::default() }
-    }
+    ways: Ways,
 }
 
 /// A gateway that was started at some time.
@@ -107,6 +99,9 @@ pub(super) enum NoAnswer {
     /// There is no connection.
     #[error(transparent)]
     NotAsked(#[from] NotAsked),
+    /// Too many questions to it are under way.
+    #[error("this gateway asks it too much at the moment")]
+    TooMany,
     /// It took too long.
     #[error("it did not answer within {} s", ASK_WAIT.as_secs())]
     Late,
@@ -188,19 +183,9 @@ impl ControlState {
         if other.has_ended() {
             return Err(NoAnswer::Ended);
         }
-        if lock(&self.0.others.older).get(&other.id) == Some(&other.life) {
-            return Err(NotAsked::Older.into());
-        }
         let asking = async {
-            // It is never closed.
-            let _permit = self.0.others.asks.acquire().await;
-            let dialling = timeout(ASK_DIAL_WAIT, cluster.ask(other.id, other.links));
-            let late = |_| {
-                let waited = ASK_DIAL_WAIT.as_secs();
-                NotAsked::Failed(format!("it was not reached within {waited} s"))
-            };
-            let stream = dialling.await.map_err(late)?;
-            let stream = stream.inspect_err(|error| self.remember(other, error))?;
+            let _turn = self.0.others.ways.turn(other.id, other.life).await?;
+            let stream = self.dial(&**cluster, other).await?;
             weir_api::get_over(stream, path, ASK_BYTES_MAX).await.map_err(broken)
         };
         let (status, body) = timeout(ASK_WAIT, asking).await.map_err(|_| NoAnswer::Late)??;
@@ -211,11 +196,14 @@ impl ControlState {
         }
     }
 
-    /// A gateway that takes no questions is not asked again in this life: it would log each one.
-    fn remember(&self, other: &Known, error: &NotAsked) {
-        if *error == NotAsked::Older {
-            lock(&self.0.others.older).insert(other.id, other.life);
-        }
+    /// A connection to another gateway. A failure is remembered.
+    async fn dial(&self, cluster: &dyn Cluster, other: &Known) -> Result<Stream, NotAsked> {
+        let dialled = timeout(ASK_DIAL_WAIT, cluster.ask(other.id, other.links)).await;
+        let dialled = dialled.unwrap_or_else(|_| {
+            let waited = ASK_DIAL_WAIT.as_secs();
+            Err(NotAsked::Failed(format!("it was not reached within {waited} s")))
+        });
+        dialled.inspect_err(|error| self.0.others.ways.failed(other.id, other.life, error))
     }
 
     /// The answers of all gateways to a GET of `path`; this one's is `own`.

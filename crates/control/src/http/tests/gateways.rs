@@ -82,6 +82,8 @@ pub(super) enum Way {
     To(mpsc::Sender<Stream>),
     /// There is none.
     Refused(NotAsked),
+    /// To one that is never reached.
+    Unreached,
     /// To one that answers nothing.
     Silent,
     /// To one that answers these bytes, and then the last of them for ever if it is `endless`.
@@ -151,6 +153,7 @@ impl Cluster for Told {
                         sent.map_err(|error| NotAsked::Failed(error.to_string()))
                     }
                     Way::Refused(error) => Err(error.clone()),
+                    Way::Unreached => return Box::pin(std::future::pending()),
                     Way::Silent => {
                         lock(&self.silent).push(theirs);
                         Ok(())

@@ -276,6 +276,31 @@ async fn answers_that_are_none_are_told_and_harm_nothing() {
 }
 
 #[tokio::test]
+async fn a_gateway_that_is_not_reached_keeps_no_other_from_answering() {
+    let two = Two::start().await;
+    two.way(3, Way::Unreached);
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let client = Client::local(two.first.directory.path());
+        asking.spawn(async move { client.health().await.unwrap() });
+    }
+    let answers = asking.join_all().await;
+    let mut reasons: Vec<_> = answers.iter().map(|health| reason(health, "g3")).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let expected = [
+        "no connection: it was not reached within 2 s",
+        "this gateway asks it too much at the moment",
+    ];
+    assert_eq!(reasons, expected);
+    for health in &answers {
+        assert_eq!((reason(health, "g2"), health.volumes_served), ("it answers", 1));
+    }
+    assert_eq!(two.taken(3), 4, "as many as may be under way");
+    two.stop().await;
+}
+
+#[tokio::test]
 async fn other_gateways_are_told_nothing_secret_and_change_nothing() {
     let two = Two::start().await;
     let door = match &lock(&two.told.ways)[&GatewayId(2)].0 {
