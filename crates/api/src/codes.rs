@@ -203,6 +203,11 @@ pub const CODES: &[Code] = &[
         "the server runs without the rights to change the owner or the mode of the top directory",
     ),
     code("busy", &[503], "too many changes are pending: try again later"),
+    code(
+        "metrics_busy",
+        &[503],
+        "another request has the metrics of all gateways collected: try again later",
+    ),
     code("audit_unavailable", &[503], "the audit log cannot record the change, so it was not made"),
     code("changed_meanwhile", &[412], "the object was modified: its etag does not match If-Match"),
     code(

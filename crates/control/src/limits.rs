@@ -120,6 +120,17 @@ pub(crate) const ASK_DIAL_WAIT: Duration = Duration::from_secs(2);
 /// Beyond: as above.
 pub(crate) const ASK_WAIT: Duration = Duration::from_secs(3);
 
+/// Longest that a request for the metrics of all gateways waits for another one. Beyond: it is
+/// answered `metrics_busy`.
+pub(crate) const MERGE_TURN_WAIT: Duration = Duration::from_secs(1);
+
+/// Metrics in the text of another gateway, each with any number of samples: many times those that
+/// there are. Beyond: the text counts as none.
+pub(crate) const METRICS_FAMILIES_MAX: usize = 1000;
+
+/// Labels of a sample in the text of another gateway. Beyond: its metric is left out.
+pub(crate) const METRIC_LABELS_MAX: usize = 16;
+
 /// Connections of other gateways that are answered at the same time. Beyond: they wait, and as many
 /// more as the links keep; further ones are closed.
 pub(crate) const ANSWERING_MAX: usize = 16;

@@ -4,9 +4,7 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 #[cfg(test)]
 pub(crate) use tokio::sync::mpsc;
-pub(crate) use tokio::sync::{
-    Mutex as AsyncMutex, Notify, OwnedSemaphorePermit, Semaphore, watch,
-};
+pub(crate) use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 /// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is
 /// valid between statements, and a panic ends the process anyway.

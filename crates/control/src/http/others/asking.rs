@@ -107,7 +107,7 @@ mod tests {
         drop(ways.turn(B, 1).await.unwrap());
         assert!(begun.elapsed().is_zero());
         turns.pop();
-        ways.turn(A, 1).await.unwrap();
+        drop(ways.turn(A, 1).await.unwrap());
     }
 
     #[tokio::test(start_paused = true)]
@@ -116,14 +116,14 @@ mod tests {
         ways.failed(A, 1, &unplugged());
         advance(ASK_FAILED_KEPT / 2).await;
         assert_eq!(ways.turn(A, 1).await.unwrap_err(), unplugged().into());
-        ways.turn(A, 2).await.unwrap();
-        ways.turn(B, 1).await.unwrap();
+        drop(ways.turn(A, 2).await.unwrap());
+        drop(ways.turn(B, 1).await.unwrap());
         advance(ASK_FAILED_KEPT / 2).await;
-        ways.turn(A, 1).await.unwrap();
+        drop(ways.turn(A, 1).await.unwrap());
         ways.failed(A, 1, &NotAsked::Older);
         advance(100 * ASK_FAILED_KEPT).await;
         assert_eq!(ways.turn(A, 1).await.unwrap_err(), NotAsked::Older.into());
-        ways.turn(A, 2).await.unwrap();
+        drop(ways.turn(A, 2).await.unwrap());
     }
 
     #[tokio::test(start_paused = true)]

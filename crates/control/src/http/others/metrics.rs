@@ -1,33 +1,57 @@
 //! `/metrics` of all gateways: the text of each, with the label `gateway` on every sample.
 //!
 //! The samples of a metric stay together, as the format demands (OpenMetrics 1.0, "ABNF"); so the
-//! texts are taken apart into metrics. Lines that this server would not have written are refused,
-//! and with them the text: what other programs read is never what another gateway made up.
+//! texts are taken apart into metrics ([`text`]). A metric with a line that this server would not
+//! have written is left out, and so is one whose type differs from that of an earlier gateway: what
+//! other programs read is never what another gateway made up.
+//!
+//! The texts may be large, so one request at a time has them collected, and they are put together
+//! on a thread of its own.
+
+mod text;
 
 use super::super::failure::Failure;
 use super::super::{Control, ControlState};
 use super::{Answers, NoAnswer, WhoseQuery};
+use crate::limits::MERGE_TURN_WAIT;
 use crate::metrics::{self, GATEWAY_UP};
+use crate::sync::Arc;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use text::{EOF, Metric};
+use tokio::time::timeout;
 use weir_api::{Gateways, routes};
-
-/// The last line of a text.
-const EOF: &str = "# EOF";
 
 pub(in super::super) async fn metrics(
     State(state): State<ControlState>,
     whose: WhoseQuery,
 ) -> Result<Response, Failure> {
-    let all = state.is_for_all(whose, Gateways::This)?;
-    let own = state.0.metrics()?;
-    if !all {
-        return Ok(shown(own));
+    if state.is_for_all(whose, Gateways::This)? {
+        return of_all(&state).await.map(shown);
     }
-    Ok(shown(merged(state.ask_all(own, routes::METRICS, text).await)))
+    Ok(shown(state.0.metrics()?))
+}
+
+async fn of_all(state: &ControlState) -> Result<String, Failure> {
+    let turn = Arc::clone(&state.0.others.merges).acquire_owned();
+    // It is never closed.
+    let Ok(Ok(turn)) = timeout(MERGE_TURN_WAIT, turn).await else {
+        let message = "another request has the metrics of all gateways collected; try again later";
+        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "metrics_busy", message));
+    };
+    let own = state.0.metrics()?;
+    let answers = state.ask_all(own, routes::METRICS, text).await;
+    // The turn lasts until the thread is done, also if the client goes away.
+    let merging = tokio::task::spawn_blocking(move || {
+        let text = merged(answers);
+        drop(turn);
+        text
+    });
+    merging.await.map_err(|_| Failure::internal("metrics", "cannot generate the metrics"))
 }
 
 fn text(body: &[u8]) -> Result<String, NoAnswer> {
@@ -57,6 +81,9 @@ fn merged(answers: Answers<String>) -> String {
     let mut up = Vec::new();
     for (gateway, answer) in answers {
         let taken = answer.ok().and_then(|text| all.take(&gateway.name, &text));
+        if let Some(refused @ 1..) = taken {
+            tracing::warn!(gateway = gateway.name, refused, "left out metrics of another gateway");
+        }
         up.push((gateway.name, u8::from(taken.is_some())));
     }
     let (name, help) = GATEWAY_UP;
@@ -79,28 +106,15 @@ struct Metrics {
     places: HashMap<String, usize>,
 }
 
-struct Metric {
-    name: String,
-    /// Its type, which gateways of all versions must agree upon.
-    kind: String,
-    /// The lines before its samples.
-    head: String,
-    samples: String,
-}
-
 impl Metrics {
-    /// Takes the text of a gateway in; none of it if it is malformed.
-    fn take(&mut self, gateway: &str, text: &str) -> Option<()> {
-        let read = read(gateway, text)?;
-        let agrees = |one: &Metric| {
-            let known = self.places.get(&one.name).and_then(|place| self.list.get(*place));
-            known.is_none_or(|known| known.kind == one.kind)
-        };
-        if !read.iter().all(agrees) {
-            return None;
-        }
-        for metric in read {
+    /// Takes the text of a gateway in; nothing of it if it is not of the format. Gives the number
+    /// of its metrics that were left out.
+    fn take(&mut self, gateway: &str, text: &str) -> Option<usize> {
+        let text::Read { metrics, mut refused } = text::read(gateway, text)?;
+        for metric in metrics {
             match self.places.get(&metric.name).and_then(|place| self.list.get_mut(*place)) {
+                _ if metric.name == GATEWAY_UP.0 => refused += 1,
+                Some(known) if known.kind != metric.kind => refused += 1,
                 Some(known) => known.samples += &metric.samples,
                 None => {
                     self.places.insert(metric.name.clone(), self.list.len());
@@ -108,73 +122,8 @@ impl Metrics {
                 }
             }
         }
-        Some(())
+        Some(refused)
     }
-}
-
-/// The metrics of a text, with the label of their gateway; none if a line is not of the format.
-fn read(gateway: &str, text: &str) -> Option<Vec<Metric>> {
-    let mut metrics: Vec<Metric> = Vec::new();
-    let mut lines = text.strip_suffix(EOF).or_else(|| text.strip_suffix("# EOF\n"))?.lines();
-    let mut next = lines.next();
-    while let Some(help) = next {
-        let (name, _) = help.strip_prefix("# HELP ")?.split_once(' ')?;
-        let types = lines.next()?;
-        let kind = types.strip_prefix("# TYPE ")?.strip_prefix(name)?.strip_prefix(' ')?;
-        let is_new = metrics.iter().all(|known| known.name != name);
-        if !is_new || !is_name(name) || !is_name(kind) || help.chars().any(char::is_control) {
-            return None;
-        }
-        let mut samples = String::new();
-        next = lines.next();
-        while let Some(line) = next.filter(|line| !line.starts_with('#')) {
-            labelled(&mut samples, line, name, gateway)?;
-            next = lines.next();
-        }
-        let head = format!("{help}\n{types}\n");
-        metrics.push(Metric { name: name.to_owned(), kind: kind.to_owned(), head, samples });
-    }
-    Some(metrics)
-}
-
-/// Adds a sample of the metric `name`, with the label of its gateway; nothing if it is none.
-fn labelled(out: &mut String, line: &str, name: &str, gateway: &str) -> Option<()> {
-    let end = line.find(['{', ' '])?;
-    let (series, rest) = line.split_at_checked(end)?;
-    if !series.starts_with(name) || !is_name(series) {
-        return None;
-    }
-    let (labels, value) = match rest.strip_prefix('{') {
-        Some(rest) => rest.split_at_checked(labels_end(rest)?)?,
-        None => ("", rest),
-    };
-    let value = value.strip_prefix('}').unwrap_or(value).strip_prefix(' ')?;
-    value.parse::<f64>().ok()?;
-    let comma = if labels.is_empty() { "" } else { "," };
-    // Writing to a text never fails.
-    let _never = writeln!(out, "{series}{{gateway=\"{gateway}\"{comma}{labels}}} {value}");
-    Some(())
-}
-
-/// The place of the brace behind labels. A brace within a value is none.
-fn labels_end(text: &str) -> Option<usize> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    for (place, char) in text.char_indices() {
-        match char {
-            _ if char.is_control() => return None,
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => is_quoted = !is_quoted,
-            '}' if !is_quoted => return Some(place),
-            _ => {}
-        }
-    }
-    None
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte))
 }
 
 #[cfg(test)]
@@ -220,32 +169,105 @@ weir_new_total{gateway=\"g2\"} 1
         assert_eq!(merged(answers), expected);
     }
 
+    /// What is shown of the gateways `g1`, with the second text, and `g2`, with the first in which
+    /// `from` is replaced.
+    fn damaged(from: &str, to: &str) -> String {
+        assert!(FIRST.contains(from), "{from}");
+        let texts = [SECOND.to_owned(), FIRST.replace(from, to)];
+        merged((1..).zip(texts).map(|(number, text)| (known(number, Live), Ok(text))).collect())
+    }
+
     #[test]
-    fn a_text_that_is_not_of_the_format_is_left_out_as_a_whole() {
+    fn a_text_that_cannot_be_taken_apart_is_left_out_as_a_whole() {
         for (from, to) in [
             ("# EOF\n", ""),
             ("# HELP weir_locks_held Ranges.\n", ""),
-            ("weir_locks_held 3", "weir_other 3"),
-            ("weir_locks_held 3", "weir_locks_held three"),
-            ("weir_locks_held 3", "weir_locks_held"),
-            ("weir_locks_held 3", "weir_locks_held{x=\"} 3"),
-            ("weir_locks_held 3", "weir_locks_held{x=\"\u{1b}[2J\"} 3"),
-            ("gauge\nweir_locks_held", "gauge\u{7}\nweir_locks_held"),
+            ("# TYPE weir_locks_held gauge\n", ""),
+            ("Ranges.", "Ran\u{7}ges."),
+            ("weir_locks_held", "7locks"),
             ("weir_volume_used_bytes", "weir_locks_held"),
-            ("used_bytes gauge", "used_bytes counter"),
         ] {
-            assert!(FIRST.contains(from) || SECOND.contains(from), "{from}");
-            let damaged = FIRST.replace(from, to);
-            let answers = vec![
-                (known(1, Live), Ok(SECOND.to_owned())),
-                (known(2, Live), Ok(damaged.clone())),
-            ];
-            let text = merged(answers);
-            assert!(text.contains("weir_gateway_up{gateway=\"g2\"} 0"), "{damaged}");
-            assert!(
-                !text.replace("weir_gateway_up{gateway=\"g2\"} 0", "").contains("g2"),
-                "{text}"
-            );
+            let text = damaged(from, to);
+            let down = "weir_gateway_up{gateway=\"g2\"} 0\n";
+            assert!(text.contains(down), "{text}");
+            assert!(!text.replace(down, "").contains("g2"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_metric_that_is_not_of_the_format_is_left_out_alone() {
+        let held = "weir_locks_held 3";
+        for to in [
+            "weir_other 3",
+            "weir_locks_held three",
+            "weir_locks_held",
+            "weir_locks_held 3 17",
+            "weir_locks_held_total 3",
+            "weir_locks_held 3\n\nweir_locks_held{x=\"\"} 4",
+            "weir_locks_held{x=\"} 3",
+            "weir_locks_held{x=\"\u{1b}[2J\"} 3",
+            "weir_locks_held{x=\"\\t\"} 3",
+            "weir_locks_held{x} 3",
+            "weir_locks_held{x=\"\",} 3",
+            "weir_locks_held{x=\"\"y=\"\"} 3",
+            "weir_locks_held{x=\"\",x=\"\"} 3",
+            "weir_locks_held{gateway=\"g1\"} 3",
+            "weir_locks_held{7=\"\"} 3",
+        ] {
+            let text = damaged(held, to);
+            assert!(text.contains("weir_gateway_up{gateway=\"g2\"} 1\n"), "{text}");
+            assert!(text.contains("weir_volume_used_bytes{gateway=\"g2\","), "{to}: {text}");
+            assert!(!text.contains("locks"), "{to}: {text}");
+        }
+        let text = damaged("weir_locks_held gauge", "weir_locks_held gorge");
+        assert!(!text.contains("locks") && text.contains("used_bytes{gateway=\"g2\""), "{text}");
+    }
+
+    #[test]
+    fn a_type_that_differs_is_that_of_the_first_gateway() {
+        let other = FIRST.replace("used_bytes gauge", "used_bytes unknown");
+        let answers = vec![(known(1, Live), Ok(SECOND.to_owned())), (known(2, Live), Ok(other))];
+        let text = merged(answers);
+        assert!(!text.contains("used_bytes{gateway=\"g2\""), "{text}");
+        assert!(text.contains("weir_locks_held{gateway=\"g2\"} 3\n"), "{text}");
+        assert!(text.contains("# TYPE weir_volume_used_bytes gauge\n"), "{text}");
+    }
+
+    #[test]
+    fn no_gateway_says_which_of_them_answer() {
+        let text = damaged("weir_locks_held", GATEWAY_UP.0);
+        assert_eq!(text.matches("# TYPE weir_gateway_up ").count(), 1, "{text}");
+        assert!(!text.contains("} 3"), "{text}");
+    }
+
+    #[test]
+    fn each_type_has_its_suffixes() {
+        let text = "# HELP a A.\n# TYPE a counter\na_total 1\n\
+                    # HELP b B.\n# TYPE b histogram\nb_bucket{le=\"+Inf\"} 1\nb_sum 2.5\nb_count 1\n\
+                    # HELP c C.\n# TYPE c counter\nc 1\n\
+                    # HELP d D.\n# TYPE d info\nd_info{v=\"1\",w=\"a,b=\\\"}\"} 1\n# EOF";
+        let read = text::read("g", text).unwrap();
+        let names: Vec<_> = read.metrics.iter().map(|metric| metric.name.as_str()).collect();
+        assert_eq!((names, read.refused), (vec!["a", "b", "d"], 1));
+        let last = "d_info{gateway=\"g\",v=\"1\",w=\"a,b=\\\"}\"} 1\n";
+        assert_eq!(read.metrics[2].samples, last);
+    }
+
+    #[test]
+    fn a_text_has_only_so_many_metrics_and_a_sample_so_many_labels() {
+        let of = |count: usize| {
+            let metric = |number| format!("# HELP m{number} M.\n# TYPE m{number} gauge\n");
+            (0..count).map(metric).collect::<String>() + EOF
+        };
+        let most = crate::limits::METRICS_FAMILIES_MAX;
+        assert_eq!(text::read("g", &of(most)).map(|read| read.metrics.len()), Some(most));
+        assert!(text::read("g", &of(most + 1)).is_none());
+        let labelled = |count: usize| {
+            let labels: Vec<_> = (0..count).map(|number| format!("l{number}=\"\"")).collect();
+            format!("# HELP m M.\n# TYPE m gauge\nm{{{}}} 1\n# EOF", labels.join(","))
+        };
+        let most = crate::limits::METRIC_LABELS_MAX;
+        assert_eq!(text::read("g", &labelled(most)).unwrap().refused, 0);
+        assert_eq!(text::read("g", &labelled(most + 1)).unwrap().refused, 1);
     }
 }

@@ -32,6 +32,7 @@ use super::failure::Failure;
 use super::{Control, ControlState, convert};
 use crate::cluster::{Cluster, NotAsked, Stream};
 use crate::limits::{ASK_BYTES_MAX, ASK_DIAL_WAIT, ASK_WAIT};
+use crate::sync::{Arc, Semaphore};
 use asking::Ways;
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
@@ -54,9 +55,16 @@ pub(super) struct Whose {
 pub(super) type WhoseQuery = Result<Query<Whose>, QueryRejection>;
 
 /// The state of a gateway that asks others.
-#[derive(Default)]
 pub(super) struct Others {
     ways: Ways,
+    /// The one request at a time that has the metrics of all gateways collected.
+    merges: Arc<Semaphore>,
+}
+
+impl Default for Others {
+    fn default() -> Self {
+        Self { ways: Ways::default(), merges: Arc::new(Semaphore::new(1)) }
+    }
 }
 
 /// A gateway that was started at some time.

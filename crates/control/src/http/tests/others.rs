@@ -215,6 +215,23 @@ async fn metrics_of_all_gateways_name_each() {
 }
 
 #[tokio::test]
+async fn the_metrics_of_all_are_collected_for_one_request_at_a_time() {
+    let two = Two::start().await;
+    two.way(3, Way::Silent);
+    let first = Client::local(two.first.directory.path());
+    let first = tokio::spawn(async move { first.metrics_of(Gateways::All).await });
+    while two.taken(3) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let (status, error) = refusal(two.first.client.metrics_of(Gateways::All).await);
+    assert_eq!((status, error.code.as_str()), (503, "metrics_busy"));
+    two.first.client.metrics().await.unwrap();
+    assert!(first.await.unwrap().unwrap().contains("weir_gateway_up{gateway=\"g2\"} 1"));
+    two.first.client.metrics_of(Gateways::All).await.unwrap();
+    two.stop().await;
+}
+
+#[tokio::test]
 async fn a_gateway_of_an_older_version_is_told_so_and_asked_once_in_its_life() {
     let two = Two::start().await;
     let client = &two.first.client;
@@ -279,7 +296,7 @@ async fn answers_that_are_none_are_told_and_harm_nothing() {
 async fn a_gateway_that_is_not_reached_keeps_no_other_from_answering() {
     let two = Two::start().await;
     two.way(3, Way::Unreached);
-    let mut asking = tokio::task::JoinSet::new();
+    let mut asking = JoinSet::new();
     for _ in 0..8 {
         let client = Client::local(two.first.directory.path());
         asking.spawn(async move { client.health().await.unwrap() });
