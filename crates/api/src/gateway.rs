@@ -43,6 +43,9 @@ pub struct GatewayHealth {
     /// Why it does not answer; absent if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_answer: Option<String>,
+    /// The fault for which the cluster is not ready; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
 }
 
 /// A gateway that is missing in an answer for all gateways.

@@ -39,13 +39,13 @@ pub struct ServerInfo {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
     /// Whether all volumes are served that have this server as their home. Of a cluster: whether
-    /// all volumes are served, and every gateway answers that has not ended.
+    /// all volumes are served, and no gateway has a fault.
     pub ready: bool,
     /// Number of volumes that this server serves, or all gateways together.
     pub volumes_served: usize,
     /// Volumes that have this server as their home and are not served. Of a cluster: volumes that
-    /// their home does not serve, or that have none. Those of a gateway that does not answer are
-    /// not among them.
+    /// their home does not serve, or that have none. Those of a gateway that does not answer, or
+    /// may not reply to clients, are not among them.
     pub unserved: Vec<UnservedVolume>,
     /// The gateways of the cluster; absent if this is the state of one server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -16,6 +16,9 @@ pub trait Cluster: Send + Sync + 'static {
     /// The records as this gateway knows them.
     fn view(&self) -> Arc<View>;
 
+    /// May this gateway reply to clients at present?
+    fn may_reply(&self) -> bool;
+
     /// Carries out a command of an operator. It is done when it stands in the records, and
     /// [`Cluster::view`] shows it then; moves and takeovers follow from there.
     fn command(&self, command: Command) -> Step<'_, Result<(), Refusal>>;

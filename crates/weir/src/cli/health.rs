@@ -2,10 +2,10 @@
 
 use super::{Global, Output, connect, print};
 use anyhow::{Result, bail};
-use weir_api::{GatewayHealth, GatewayState, Health, UnservedVolume};
+use weir_api::{GatewayHealth, Health, UnservedVolume};
 
 /// Shows the state of the server, and in a cluster of all gateways; fails if a volume is not
-/// served, or a gateway does not answer.
+/// served, or a gateway has a fault.
 pub(crate) async fn run(global: &Global) -> Result<()> {
     let client = connect::client(global)?;
     let (server, health) = (client.server().await?, client.health().await?);
@@ -34,7 +34,7 @@ pub(crate) async fn run(global: &Global) -> Result<()> {
 
 /// A gateway in the table.
 fn row(gateway: &GatewayHealth) -> Vec<String> {
-    let GatewayHealth { name, state, volumes_served, no_answer } = gateway;
+    let GatewayHealth { name, state, volumes_served, no_answer, .. } = gateway;
     let volumes = volumes_served.map_or_else(|| "–".to_owned(), |count| count.to_string());
     let answer = no_answer.as_ref().map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"));
     vec![name.clone(), state.to_string(), volumes, answer]
@@ -49,10 +49,8 @@ fn findings(health: &Health) -> String {
         let names = names.join(", ");
         found.push(format!("not served: {names}; {whose} log contains the reason"));
     }
-    let has_ended = |state| matches!(state, GatewayState::Ended | GatewayState::Ending);
-    for GatewayHealth { name, state, no_answer, .. } in &health.gateways {
-        let silent = no_answer.as_ref().filter(|_| !has_ended(*state));
-        found.extend(silent.map(|why| format!("gateway {name} does not answer: {why}")));
+    for GatewayHealth { name, fault, .. } in &health.gateways {
+        found.extend(fault.as_ref().map(|fault| format!("gateway {name} {fault}")));
     }
     found.join("; ")
 }
@@ -69,6 +67,7 @@ fn named(health: &Health, UnservedVolume { name, gateway }: &UnservedVolume) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_api::GatewayState;
 
     fn unserved(gateway: Option<&str>) -> UnservedVolume {
         UnservedVolume { name: "home".to_owned(), gateway: gateway.map(str::to_owned) }
@@ -83,22 +82,27 @@ mod tests {
 
     #[test]
     fn findings_of_a_cluster_name_the_gateway() {
-        let of = |name: &str, state, no_answer: Option<&str>| GatewayHealth {
+        let of = |name: &str, state, no_answer: Option<&str>, fault: Option<&str>| GatewayHealth {
             name: name.to_owned(),
             state,
             volumes_served: no_answer.is_none().then_some(3),
             no_answer: no_answer.map(str::to_owned),
+            fault: fault.map(str::to_owned),
         };
+        let late = "it did not answer within 3 s";
+        let fault = format!("does not answer: {late}");
         let gateways = vec![
-            of("g1", GatewayState::Live, None),
-            of("g2", GatewayState::Silent, Some("it did not answer within 3 s")),
-            of("g3", GatewayState::Ended, Some("it has ended")),
+            of("g1", GatewayState::Live, None, None),
+            of("g2", GatewayState::Silent, Some(late), Some(&fault)),
+            of("g3", GatewayState::Ended, Some("it has ended"), None),
+            of("g4", GatewayState::Live, Some("it runs an older version"), None),
+            of("g5", GatewayState::Live, None, Some("may not reply")),
         ];
         let unserved = vec![unserved(Some("g1")), unserved(None)];
         let health = Health { unserved, gateways, ..Health::default() };
         let words = "not served: home (gateway g1), home (no gateway at present); their gateway's \
                      log contains the reason; gateway g2 does not answer: it did not answer within \
-                     3 s";
+                     3 s; gateway g5 may not reply";
         assert_eq!(findings(&health), words);
         let rows: Vec<_> = health.gateways.iter().map(row).collect();
         assert_eq!(rows[0], ["g1", "live", "3", "yes"]);

@@ -33,6 +33,13 @@ impl Cluster for Commands {
         Arc::clone(&self.0.status().borrow().view)
     }
 
+    /// As of the latest step of the rules, of which there are several in a second.
+    fn may_reply(&self) -> bool {
+        let status = self.0.status();
+        let status = status.borrow();
+        status.right.allows(status.at)
+    }
+
     fn command(&self, command: Command) -> Step<'_, Result<(), Refusal>> {
         Box::pin(self.0.command(command))
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cluster::{NotAsked, Opening, Stream};
-use crate::sync::{AsyncMutex, Ordering, mpsc};
+use crate::sync::{AsyncMutex, AtomicBool, Ordering, mpsc};
 use std::future::ready;
 use tokio::io::DuplexStream;
 use weir_api::GatewayState::{Drained, Draining, Ending, Live, New, Silent};
@@ -99,6 +99,7 @@ pub(super) enum Way {
 pub(super) struct Told {
     pub(super) own: GatewayId,
     pub(super) view: Mutex<View>,
+    pub(super) may_reply: AtomicBool,
     commands: Mutex<Vec<Command>>,
     refusal: Mutex<Option<Refusal>>,
     /// The ways to others, and how often each was taken.
@@ -115,6 +116,7 @@ impl Told {
         Self {
             own,
             view: Mutex::new(view),
+            may_reply: AtomicBool::new(true),
             commands: Mutex::default(),
             refusal: Mutex::default(),
             ways: Mutex::default(),
@@ -174,6 +176,10 @@ impl Cluster for Told {
 
     fn view(&self) -> Arc<View> {
         Arc::new(lock(&self.view).clone())
+    }
+
+    fn may_reply(&self) -> bool {
+        self.may_reply.load(Ordering::Relaxed)
     }
 
     fn command(&self, command: Command) -> Step<'_, Result<(), Refusal>> {

@@ -13,6 +13,7 @@ struct Two {
     first: Running,
     second: Running,
     told: Arc<Told>,
+    told_second: Arc<Told>,
 }
 
 impl Two {
@@ -32,8 +33,9 @@ impl Two {
         let view = lock(&told.view).clone();
         let (second, told_second) = second_gateway(store, view).await;
         *lock(&second.plane.used) = 777;
-        let two = Self { first, second, told };
-        two.way(2, Way::To(told_second.door.clone()));
+        let door = told_second.door.clone();
+        let two = Self { first, second, told, told_second };
+        two.way(2, Way::To(door));
         two
     }
 
@@ -151,6 +153,19 @@ async fn a_volume_without_a_home_is_explained_by_nobody() {
     assert_eq!((status, error.code.as_str()), (409, "address_moving"));
     let health = two.first.client.health().await.unwrap();
     assert_eq!(health.volumes_served, 1, "the gateway that serves it still says so");
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_home_without_the_right_to_reply_is_a_fault() {
+    let two = Two::start().await;
+    two.forget_silent();
+    assert!(two.first.client.health().await.unwrap().ready);
+    two.told_second.may_reply.store(false, Ordering::Relaxed);
+    let health = two.first.client.health().await.unwrap();
+    assert_eq!((health.ready, health.volumes_served), (false, 0), "{health:?}");
+    let fault = health.gateways.iter().find_map(|row| row.fault.as_deref());
+    assert_eq!(fault, Some("has volumes and may not reply to clients at present"));
     two.stop().await;
 }
 
