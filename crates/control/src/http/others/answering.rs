@@ -5,7 +5,7 @@
 use super::super::failure::Failure;
 use super::super::listen::{self, Peer};
 use super::super::{ControlState, watching};
-use super::{health, history, metrics, volumes};
+use super::{health, history, home, metrics, volumes};
 use crate::cluster::Stream;
 use crate::limits::{ANSWERING_MAX, ANSWERING_WAIT};
 use crate::sync::{Arc, watch};
@@ -32,8 +32,8 @@ fn router(state: ControlState) -> Router {
         .route(HISTORY, get(history::own))
         .route(routes::ACTIVITY, get(watching::own_activity))
         .route(routes::METRICS, get(metrics::own))
-        .route(routes::WHY, get(watching::own_why))
-        .route(routes::LOAD, get(watching::own_load))
+        .route(routes::WHY, get(home::own_why))
+        .route(routes::LOAD, get(home::own_load))
         .fallback(unknown)
         .with_state(state)
 }

@@ -1,9 +1,9 @@
 //! Answers about one volume that its home alone has: why it is as fast as it is, and its load.
 
-use super::super::ControlState;
 use super::super::failure::Failure;
 use super::super::watching::{self, find};
-use super::{Home, no_answer};
+use super::super::{Control, ControlState};
+use super::{Home, NoAnswer, no_answer};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -33,6 +33,40 @@ pub(in super::super) async fn load(state: &ControlState, name: &str) -> Result<L
     }
 }
 
+/// The explanation for another gateway, if the volume is served here.
+pub(super) async fn own_why(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Why>, Failure> {
+    state.0.require_here(&name)?;
+    watching::own_why(State(state), Path(name)).await
+}
+
+/// The load for another gateway, if the volume is served here.
+pub(super) async fn own_load(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Load>, Failure> {
+    state.0.require_here(&name)?;
+    watching::own_load(State(state), Path(name)).await
+}
+
+impl Control {
+    /// Refuses a volume that is not served here: the gateway that asks knows an earlier home, or a
+    /// later one.
+    fn require_here(&self, name: &str) -> Result<(), Failure> {
+        let snapshot = self.catalog.snapshot();
+        let volume = find(&snapshot, name)?;
+        let is_here = self.plane.volume_live(volume.id).is_some() || self.plane.is_home_of(volume);
+        if is_here { Ok(()) } else { Err(moving(name)) }
+    }
+}
+
+fn moving(name: &str) -> Failure {
+    let message = format!("no gateway serves volume {name:?} at present; try again");
+    Failure::new(StatusCode::CONFLICT, "address_moving", message)
+}
+
 /// The answer of the home of a volume, if it is another gateway, and the name of that.
 async fn asked<T: DeserializeOwned>(
     state: &ControlState,
@@ -44,13 +78,12 @@ async fn asked<T: DeserializeOwned>(
         Home::Here => Ok(None),
         Home::At(home) => {
             let answer = state.ask(&home, &routes::path(route, name)).await;
-            let answer = answer.and_then(|body| super::json(&body));
-            let answer = answer.map_err(|error| no_answer(&home, name, &error))?;
-            Ok(Some((home.name, answer)))
+            match answer.and_then(|body| super::json(&body)) {
+                Ok(answer) => Ok(Some((home.name, answer))),
+                Err(NoAnswer::Failed(409)) => Err(moving(name)),
+                Err(error) => Err(no_answer(&home, name, &error)),
+            }
         }
-        Home::Nowhere => {
-            let message = format!("no gateway serves volume {name:?} at present; try again");
-            Err(Failure::new(StatusCode::CONFLICT, "address_moving", message))
-        }
+        Home::Nowhere => Err(moving(name)),
     }
 }

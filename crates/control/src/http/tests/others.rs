@@ -157,6 +157,18 @@ async fn a_volume_without_a_home_is_explained_by_nobody() {
 }
 
 #[tokio::test]
+async fn a_gateway_explains_no_volume_that_it_does_not_serve_any_more() {
+    let two = Two::start().await;
+    two.second.plane.elsewhere.store(true, Ordering::Relaxed);
+    let client = &two.first.client;
+    for refused in [refusal(client.why("a").await), refusal(client.load("a").await)] {
+        assert_eq!((refused.0, refused.1.code.as_str()), (409, "address_moving"));
+    }
+    assert_eq!(two.taken(2), 2, "it was asked");
+    two.stop().await;
+}
+
+#[tokio::test]
 async fn a_home_without_the_right_to_reply_is_a_fault() {
     let two = Two::start().await;
     two.forget_silent();
