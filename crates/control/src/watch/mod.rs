@@ -91,7 +91,7 @@ impl Watch {
         let look = Look { number: board.looks, before: board.before(now), now };
         let mut ended = Vec::new();
         plane.readings(&mut |seen: VolumeReading| {
-            let watched = board.volumes.entry(seen.id).or_insert_with(|| Watched::new(&seen));
+            let watched = board.volumes.entry(seen.id).or_insert_with(|| Watched::new(&seen, look));
             ended.extend(watched.look(&seen, look).map(|period| (seen.id, period)));
         });
         board.volumes.retain(|id, watched| {
@@ -265,7 +265,7 @@ impl Board {
                 words::window(&self.last_hour(watched)),
             ],
             None => {
-                let nothing = |seconds| self.lately(seconds);
+                let nothing = |seconds| self.lately(seconds, self.since);
                 let now = Window { seconds: 10.0, ..words::judged(&Course::default(), self.at) };
                 [now, words::window(&nothing(60)), words::window(&nothing(3600))]
             }
@@ -273,22 +273,23 @@ impl Board {
         windows.map(|window| with_limits(window, volume))
     }
 
-    /// The last hour, or what has passed since the server started.
+    /// The last hour, or what has passed since the volume came into use here.
     fn last_hour(&self, watched: &Watched) -> Period {
-        let mut hour = self.lately(3600);
+        let mut hour = self.lately(3600, watched.since);
         watched.minutes(self.at).iter().for_each(|minute| hour.take_in(minute));
         hour
     }
 
-    /// The last minute, or what has passed since the server started.
+    /// The last minute, or what has passed since the volume came into use here.
     fn last_minute(&self, watched: &Watched) -> Period {
         let (course, tally) = watched.last_minute();
-        Period { course, tally, ..self.lately(60) }
+        Period { course, tally, ..self.lately(60, watched.since) }
     }
 
-    /// The last so many seconds, as far as the server was there, with nothing in them.
-    fn lately(&self, seconds: u64) -> Period {
-        let length = self.at.saturating_sub(self.since).clamp(1, seconds);
+    /// The last so many seconds, as far as they are after `since`, with nothing in them. What came
+    /// before is known to another gateway at most, of which the volume was.
+    fn lately(&self, seconds: u64, since: u64) -> Period {
+        let length = self.at.saturating_sub(since).clamp(1, seconds);
         let start = self.at.saturating_sub(length);
         Period { start, nanos: length * SECOND, ..Period::default() }
     }

@@ -632,6 +632,32 @@ fn a_volume_that_leaves_leaves_its_last_minute_behind() {
 }
 
 #[test]
+fn recent_windows_begin_when_the_volume_comes_here() {
+    let mut world = World::new();
+    let lengths = |world: &World| {
+        let why = world.watch.why(&world.snapshot, &world.plane, world.home());
+        (why.minute.seconds, why.hour.seconds, why.hour.delivered_bytes_per_second > LIMIT / 10 * 9)
+    };
+    let elsewhere = |world: &mut World, seconds| {
+        lock(&world.plane.0).clear();
+        for _ in 0..seconds {
+            world.now += 1;
+            world.watch.look(&world.plane, world.now);
+        }
+    };
+    elsewhere(&mut world, 1800);
+    world.pass(40, LIMIT);
+    assert_eq!(lengths(&world), (40.0, 40.0, true));
+    world.pass(80, LIMIT);
+    assert_eq!(lengths(&world), (60.0, 120.0, true));
+    elsewhere(&mut world, 600);
+    world.pass(50, LIMIT);
+    assert_eq!(lengths(&world), (50.0, 50.0, true), "it came back");
+    world.pass(3700, LIMIT);
+    assert_eq!(lengths(&world), (60.0, 3600.0, true));
+}
+
+#[test]
 fn a_minute_under_way_stays_in_reports_when_another_volume_leaves() {
     let mut world = World::new();
     world.pass(90, LIMIT);

@@ -45,6 +45,8 @@ pub(crate) struct Watched {
     pub(super) marks: Marks,
     /// The look at which it was there last.
     pub(super) seen: u64,
+    /// The time from which on it was looked at, in seconds since 1970.
+    pub(super) since: u64,
     awake: Option<Box<Awake>>,
 }
 
@@ -83,10 +85,11 @@ impl Look {
 impl Watched {
     /// A volume that comes into use: this is the first that its counters show, about a second after
     /// they began.
-    pub(crate) fn new(VolumeReading { reading, entitled, .. }: &VolumeReading) -> Self {
+    pub(crate) fn new(VolumeReading { reading, entitled, .. }: &VolumeReading, look: Look) -> Self {
         let born = weir_core::Mono(reading.at.0.saturating_sub(SECOND));
         let last = reading.unused(*entitled, born);
-        Self { last, answered: 0, marks: Marks::default(), seen: 0, awake: None }
+        let (marks, since) = (Marks::default(), look.before);
+        Self { last, answered: 0, marks, seen: 0, since, awake: None }
     }
 
     /// Takes up what the counters show now. Gives the minute that ended with it, if anything came

@@ -29,7 +29,8 @@ impl World {
     fn new() -> Self {
         let due = Cost { bytes: LIMIT, operations: 0 };
         let first = Reading { at: Mono(SECOND), due, ..Reading::default() };
-        let (watched, reading) = (Watched::new(&seen(first)), Reading::default());
+        let look = Look { number: 0, before: START - 1, now: START };
+        let (watched, reading) = (Watched::new(&seen(first), look), Reading::default());
         Self { watched, reading, now: START, looks: 0, minutes: Vec::new() }
     }
 
