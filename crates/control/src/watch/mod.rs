@@ -32,6 +32,7 @@ use weir_api::{Active, Activity, Load, REPORT_VERSION, Report, Why, Window};
 use weir_catalog::{Snapshot, Volume};
 use weir_core::VolumeId;
 use weir_qos::verdict::{Course, Tally, Verdict};
+pub(crate) use words::OF_CLUSTER;
 
 /// Longest period that is reported by seconds.
 const BY_SECONDS: u64 = 60;

@@ -5,7 +5,7 @@ use super::super::failure::Failure;
 use super::super::{Control, ControlState, blocking};
 use super::answering::HISTORY;
 use super::{Home, no_answer};
-use crate::watch::{Past, Told, resolution, time_of_day};
+use crate::watch::{OF_CLUSTER, Past, Told, resolution, time_of_day};
 use axum::Json;
 use axum::extract::{Query, State};
 use serde::Deserialize;
@@ -53,11 +53,12 @@ pub(in super::super) async fn report(
         return Err(CatalogError::NoSuch { thing: Thing::Volume, name }.into());
     };
     let own = own_past(state, volume, since).await?;
-    let (past, missing) = match state.0.cluster.get() {
-        None => (own, Vec::new()),
-        Some(_) => joined(state, (&snapshot, volume), since, own).await?,
-    };
-    let report = state.0.watch.report(&snapshot, volume, since, past);
+    if state.0.cluster.get().is_none() {
+        return Ok(state.0.watch.report(&snapshot, volume, since, own));
+    }
+    let (past, missing) = joined(state, (&snapshot, volume), since, own).await?;
+    let mut report = state.0.watch.report(&snapshot, volume, since, past);
+    report.conditions.push(OF_CLUSTER.to_owned());
     Ok(Report { missing, ..report })
 }
 

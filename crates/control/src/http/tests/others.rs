@@ -210,6 +210,9 @@ async fn a_report_joins_what_all_gateways_recorded() {
     let (found, _, missing) = requests(&two.second.client).await;
     assert_eq!(found, [(60, 10), (120, 20)]);
     assert_eq!(missing, ["g1", "g3", "g4"]);
+    let report = two.first.client.report("a", 3600).await.unwrap();
+    let says = |words: &str| report.conditions.iter().any(|one| one.contains(words));
+    assert!(says("removed from the cluster is not among them"), "{:?}", report.conditions);
     let signed = two.first.client.signed_report("a", 3600).await.unwrap();
     assert_eq!(signed.verify(None).unwrap().missing.len(), 2, "that is signed, too");
     two.stop().await;
