@@ -19,13 +19,13 @@ use weir_api::LoadKind;
 use weir_catalog::{Filesystem, Pool, Snapshot, Volume};
 use weir_qos::verdict::Verdict;
 
-/// The content type of the text.
 /// The name and the help of the metric that only the metrics of all gateways have.
 pub(crate) const GATEWAY_UP: (&str, &str) = (
     "weir_gateway_up",
     "1 if the gateway answers the one that is asked for the metrics of all, else 0",
 );
 
+/// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics, as text.
