@@ -38,7 +38,7 @@ impl Operator {
         let begun = Instant::now();
         loop {
             still_runs()?;
-            match operator.runtime.block_on(operator.client.health()) {
+            match operator.runtime.block_on(operator.client.server()) {
                 Ok(_) => return Ok(operator),
                 Err(error) if begun.elapsed() > PATIENCE => return Err(error.into()),
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
