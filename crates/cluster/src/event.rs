@@ -32,6 +32,8 @@ pub enum Event {
     Tick,
     /// The state of etcd, complete, after a change of it or a new start of the watch.
     View(Arc<View>),
+    /// etcd has a row in a newer version than this program understands, so there will be no view.
+    Newer,
     /// The helper on this machine knows the life, and says from now on that it runs.
     Announced,
     /// etcd answered a request about the lease.

@@ -150,7 +150,8 @@ impl<M: Machine, F: Fencing, S: Service> Driver<M, F, S> {
     /// Runs the rules until the life ends.
     pub(crate) async fn run(mut self, mut inputs: Inputs) -> End {
         let (seen, mut views) = watch::channel(None);
-        self.tasks.spawn(follow(self.records.follow(), seen, Arc::clone(&self.troubles)));
+        let (events, troubles) = (self.events.clone(), Arc::clone(&self.troubles));
+        self.tasks.spawn(follow(self.records.follow(), seen, events, troubles));
         self.keep_machine_informed();
         self.follow_places(&mut inputs.places);
         // Half of what the rules allow, so that one late tick does no harm.
@@ -445,10 +446,12 @@ where
     troubles.set(|troubles| troubles.helper = None);
 }
 
-/// Passes every new view on, and notes why there is none.
+/// Passes every new view on, and notes why there is none. It is done when there will be none, as
+/// the records are newer than this program: the rules end the life then.
 async fn follow(
     mut follower: Follower,
     seen: watch::Sender<Option<Arc<View>>>,
+    events: mpsc::Sender<Event>,
     troubles: Arc<Troubles>,
 ) {
     loop {
@@ -464,6 +467,9 @@ async fn follow(
                 // A lasting trouble is told once.
                 if troubles.set(|troubles| troubles.etcd.replace(words.clone())) != Some(words) {
                     tracing::warn!(%error, "the records of the cluster cannot be read");
+                }
+                if error.is_newer() {
+                    return report(&events, Event::Newer).await;
                 }
             }
         }

@@ -147,6 +147,7 @@ impl Cluster {
         match event {
             Event::Tick => {}
             Event::View(view) => self.follow(now, view),
+            Event::Newer => self.end(Reason::Format),
             Event::Announced => {
                 if self.phase == Phase::Announcing {
                     self.phase = Phase::Registering { announced: now };
@@ -411,6 +412,25 @@ mod tests {
     use crate::change::Change;
     use crate::id::MachineId;
     use crate::records::Records;
+
+    #[test]
+    fn a_row_of_a_newer_version_ends_the_life_however_far_it_has_got() {
+        let me = Life { gateway: GatewayId(1), number: 1 };
+        let records = Arc::new(Records::default().with(&Change::registers(me)));
+        let view = Event::View(Arc::new(View { revision: 1, records, ..View::default() }));
+        let before = [view.clone(), Event::Announced, view];
+        for steps in 0..=before.len() {
+            let (speaks, sessions) = (Version::CURRENT, Vec::new());
+            let start = Start { life: me, machine: MachineId(1), speaks, sessions };
+            let mut cluster = Cluster::new(Mono::ZERO, start);
+            for event in &before[..steps] {
+                cluster.step(Mono::ZERO, event.clone());
+            }
+            let actions = cluster.step(Mono::ZERO, Event::Newer);
+            assert_eq!(actions, [Action::End(Reason::Format)], "after {steps} events");
+            assert_eq!(cluster.right(), Right::NONE);
+        }
+    }
 
     #[test]
     fn words_are_asked_for_in_the_version_that_all_members_understand() {

@@ -3,7 +3,7 @@
 use crate::bed::{Bed, GATEWAYS};
 use crate::etcd::Signal;
 use std::time::Duration;
-use weir_cluster::GatewayId;
+use weir_cluster::{GatewayId, Version};
 use weir_gateway::now;
 
 /// Runs a scenario as often as the environment says, each time on a bed of its own.
@@ -194,5 +194,28 @@ fn the_leader_of_etcd_stops_and_goes_on() {
         bed.let_pass(Duration::from_secs(8));
         bed.until_all_are_served(&GATEWAYS);
         assert_eq!(GATEWAYS.map(|gateway| bed.life(gateway)), lives);
+    });
+}
+
+/// Rows of the first version, as etcd had them.
+const LANDED: &str = include_str!("../../../etcd/tests/fixtures/records-of-version-1.txt");
+
+#[test]
+fn a_row_of_a_newer_version_ends_the_life_with_words() {
+    times(|bed| {
+        let life = bed.life(2);
+        let (row, value) = LANDED
+            .lines()
+            .filter_map(|line| line.strip_prefix("/weir/demo/cluster/")?.split_once(' '))
+            .find(|(row, _)| row.starts_with("group/"))
+            .unwrap();
+        let newer = format!("\"version\":{},\"more\":1,", Version::CURRENT.0 + 1);
+        let newer = value.replacen("\"version\":1,", &newer, 1);
+        assert_ne!(newer, value);
+        bed.etcd.control(&["put", &format!("/weir/test/cluster/{row}"), &newer]);
+        GATEWAYS.into_iter().for_each(|gateway| bed.wait_for_end(gateway));
+        let notes = bed.notes();
+        let end = notes.end(life).unwrap();
+        assert!(end.contains("install a newer version"), "{end}");
     });
 }
