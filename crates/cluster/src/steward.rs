@@ -109,11 +109,11 @@ fn forgotten(view: &View) -> Option<Change> {
     done.find(|(life, _)| !has_groups(*life)).map(|(life, _)| Change::Forget { life })
 }
 
-/// The newest format that all gateways understand. A gateway that is down may come back as the
-/// program that it was, and no format is ever lowered; so until it is back, or removed, the format
-/// stays.
+/// The newest format that all gateways understand. A gateway that is down may come back as another
+/// program, and no format is ever lowered; so until it is back, or removed, the format stays. One
+/// that has just ended is a member until it is condemned, so each needs its lease.
 fn format(view: &View) -> Option<Change> {
-    if view.records.gateways.values().any(|row| row.member().is_none()) {
+    if view.live().count() < view.records.gateways.len() {
         return None;
     }
     let common: Version = view.members().map(|(_, member)| member.speaks).min()?;
@@ -131,7 +131,7 @@ mod tests {
     use crate::id::MachineId;
     use crate::records::Records;
 
-    /// The records of gateways 1, 2 and so on, which know these versions.
+    /// The state of gateways 1, 2 and so on, which know these versions. All members have leases.
     fn view(speaks: &[u16], more: &[Change]) -> View {
         let mut records = Records::default();
         for (gateway, speaks) in (1..).zip(speaks) {
@@ -144,7 +144,9 @@ mod tests {
         for change in more {
             records = records.with(change);
         }
-        View { records: records.into(), ..View::default() }
+        let mut view = View { records: records.into(), ..View::default() };
+        view.attached = view.members().map(|(life, _)| (life.gateway, life.number)).collect();
+        view
     }
 
     #[test]
@@ -166,5 +168,15 @@ mod tests {
         let removed = [down, Change::Remove { gateway: GatewayId(3) }];
         assert_eq!(format(&view(&[2, 2, 1], &removed[..1])), None, "it may come back as it was");
         assert_eq!(format(&view(&[2, 2, 1], &removed)), Some(Change::Format(Version(2))));
+    }
+
+    #[test]
+    fn the_format_stays_while_a_member_has_no_lease() {
+        let mut last = view(&[2, 2, 2], &[Change::Format(Version(1))]);
+        assert_eq!(format(&last), Some(Change::Format(Version(2))));
+        last.attached.insert(GatewayId(3), 0);
+        assert_eq!(format(&last), None, "the lease of an earlier life");
+        last.attached.remove(&GatewayId(3));
+        assert_eq!(format(&last), None, "it may be down, and come back as an older program");
     }
 }
