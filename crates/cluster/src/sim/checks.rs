@@ -7,7 +7,7 @@ use super::world::World;
 use crate::change::Change;
 use crate::command::Refusal;
 use crate::event::Reason;
-use crate::id::{GatewayId, GroupId, Life, SessionId};
+use crate::id::{GatewayId, GroupId, Life, SessionId, Version};
 use crate::records::{Came, View};
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,18 @@ pub(super) struct Checks {
     released: BTreeSet<(GroupId, Life)>,
     /// Replies that leave until a time although the service has ended.
     lingering: Vec<(u64, GroupId, Life)>,
+    /// The highest format that the records have had.
+    format: Version,
     pub(super) condemned: u64,
     pub(super) condemned_by_word: u64,
     pub(super) taken: u64,
     pub(super) handed: u64,
     pub(super) notified: u64,
     pub(super) served_by_words: u64,
+    /// How often the format of the records has risen.
+    pub(super) raised: u64,
+    /// Lives that have ended because the records were newer.
+    pub(super) too_old: u64,
     pub(super) ends: Vec<Reason>,
     pub(super) answers: Vec<Result<(), Refusal>>,
 }
@@ -37,6 +43,7 @@ impl Checks {
         match change {
             Change::Condemn { gone: true, .. } => self.condemned_by_word += 1,
             Change::Condemn { .. } => self.condemned += 1,
+            Change::Format(_) => self.raised += 1,
             _ => {}
         }
     }
@@ -89,7 +96,7 @@ impl Checks {
 
 /// Checks everything that has to hold at any time.
 pub(super) fn check(world: &mut World) {
-    let violation = violation(world);
+    let violation = violation(world).or_else(|| misread(world));
     if let Some(what) = violation {
         world.checks.violation.get_or_insert(what);
     }
@@ -130,6 +137,27 @@ fn violation(world: &mut World) -> Option<String> {
     }
     world.checks.served_by_words += by_words;
     None
+}
+
+/// The records are in a version that a member does not know, or in an older one than before.
+fn misread(world: &mut World) -> Option<String> {
+    let view = &world.etcd.view;
+    let (format, before) = (view.records.format, world.checks.format);
+    if format < before {
+        return Some(format!("the format was lowered from {before} to {format}"));
+    }
+    world.checks.format = format;
+    let (life, member) = view.members().find(|(_, member)| member.speaks < format)?;
+    Some(format!("{life} is a member, knows versions up to {} and not {format}", member.speaks))
+}
+
+/// Is there a version that all gateways know, all being members with leases, and the records are
+/// not in it?
+pub(super) fn is_behind(world: &World) -> bool {
+    let view = &world.etcd.view;
+    let is_whole = view.live().count() == view.records.gateways.len();
+    let least = view.members().map(|(_, member)| member.speaks).min();
+    is_whole && least.is_some_and(|least| least != view.records.format)
 }
 
 /// A member, as the process sees it, that is able to vouch for the process's end.

@@ -3,7 +3,7 @@
 
 use super::etcd::Request;
 use super::machine::Helper;
-use super::world::{Misbehaviour, SECOND, What, World};
+use super::world::{Misbehaviour, Programs, SECOND, What, World};
 use crate::command::Command;
 use crate::event::Event;
 use crate::id::{GroupId, Life};
@@ -142,9 +142,10 @@ impl World {
         }
     }
 
-    /// Ends all faults but lost machines, and starts what does not run.
+    /// Ends all faults but lost machines, and starts what does not run, with programs that can.
     pub(super) fn heal(&mut self) {
         let now = self.now;
+        self.programs = Programs::Fitting;
         self.links_cut_until.clear();
         self.etcd.down_until = self.etcd.down_until.min(now);
         self.etcd.slow_until = self.etcd.slow_until.min(now);

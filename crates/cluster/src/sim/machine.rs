@@ -19,6 +19,8 @@ pub(super) struct Machine {
     /// The rate of its clock above real time, in millionths.
     rate: i64,
     offset: u64,
+    /// The program that is installed there knows versions up to this one.
+    pub(super) speaks: Version,
     /// The number of the latest life, in the local state.
     pub(super) counter: u32,
     pub(super) helper: Helper,
@@ -58,6 +60,7 @@ impl Machine {
             leaving: None,
             rate,
             offset,
+            speaks: Version::CURRENT,
             counter: 0,
             helper: Helper::default(),
             process: None,
@@ -149,7 +152,8 @@ impl Helper {
             noted: self.notes.get(&by.gateway).is_some_and(|number| *number >= by.number),
         });
         Some(HelperWord {
-            version: Version::CURRENT,
+            // It outlives programs, and speaks as the oldest does.
+            version: Version(1),
             machine,
             life: Life { gateway, number: self.announced? },
             runs: self.runs,

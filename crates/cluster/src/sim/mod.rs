@@ -5,8 +5,10 @@
 //! - a life begins to use a group's volumes only when the one before has released them or is
 //!   fenced;
 //! - no life may reply without a lease or a word of every other member, nor after it is condemned;
+//! - the records are in a version that every member knows, and never in an older one than before;
 //!
-//! and after the faults: every group is served again within a bound. `WEIR_CLUSTER_SEEDS` makes a
+//! and after the faults, within a bound: every group is served again, and the records are in the
+//! newest version that all gateways know, if all are there. Programs of three versions are started. `WEIR_CLUSTER_SEEDS` makes a
 //! longer campaign, `WEIR_CLUSTER_FIRST` chooses its first seed.
 
 mod checks;
@@ -17,10 +19,10 @@ mod scenarios;
 mod tests;
 mod world;
 
-use checks::{is_undecidable, unserved};
+use checks::{is_behind, is_undecidable, unserved};
 use core::fmt;
 use std::thread;
-use world::{MILLISECOND, Misbehaviour, SECOND, Weather, What, World};
+use world::{MILLISECOND, Misbehaviour, Programs, SECOND, Weather, What, World};
 
 /// Seeds of a normal run.
 const SEEDS: u64 = 2_000;
@@ -44,6 +46,8 @@ struct Course {
     taken: u64,
     handed: u64,
     served_by_words: u64,
+    raised: u64,
+    too_old: u64,
     undecidable: u64,
     recovery: u64,
 }
@@ -66,10 +70,12 @@ fn run(seed: u64, misbehaviour: Misbehaviour) -> Course {
             homeless.into_iter().partition(|group| !is_undecidable(&world, *group));
         course.undecidable = u64::try_from(undecidable.len()).unwrap();
         let passed = world.now - FAULTS_UNTIL;
-        if !open.is_empty() {
+        let is_behind = is_behind(&world);
+        if is_behind || !open.is_empty() {
             served_since = None;
             if passed > RECOVERY_MAX {
-                let what = format!("groups {open:?} are not served: {:?}", world.etcd.view);
+                let what = if is_behind { "the format is behind" } else { "groups are not served" };
+                let what = format!("{what}, {open:?}: {:?}", world.etcd.view);
                 world.checks.violation = Some(what);
             }
         } else if *served_since.get_or_insert(passed) + SETTLED <= passed {
@@ -90,6 +96,8 @@ fn run(seed: u64, misbehaviour: Misbehaviour) -> Course {
         taken: checks.taken,
         handed: checks.handed,
         served_by_words: checks.served_by_words,
+        raised: checks.raised,
+        too_old: checks.too_old,
         ..course
     }
 }
@@ -109,6 +117,7 @@ fn drawn(seed: u64, misbehaviour: Misbehaviour) -> World {
     let groups = usize::from(machines).min(6) + usize::try_from(draw.below(3)).unwrap();
     let weights: Vec<u64> = (0..groups).map(|_| draw.below(10)).collect();
     world.create_groups(&weights);
+    world.programs = Programs::Other;
     if draw.below(2) == 0 {
         world.weather =
             Weather { lost: draw.below(100), doubled: draw.below(50), late: draw.below(200) };
@@ -155,6 +164,8 @@ impl Totals {
         own.taken += other.taken;
         own.handed += other.handed;
         own.served_by_words += other.served_by_words;
+        own.raised += other.raised;
+        own.too_old += other.too_old;
         own.undecidable += other.undecidable;
         own.recovery = own.recovery.max(other.recovery);
     }
@@ -166,8 +177,9 @@ impl fmt::Display for Totals {
         write!(
             f,
             "{} seeds, {} steps; condemned {} by vouching, {} by a helper's word; {} groups taken \
-             over, {} handed over; words served in {} seeds; {} seeds with a group that only an \
-             operator can decide; longest recovery {} ms",
+             over, {} handed over; words served in {} seeds; the format raised {} times, {} lives \
+             too old; {} seeds with a group that only an operator can decide; longest recovery {} \
+             ms",
             self.seeds,
             course.steps,
             course.condemned,
@@ -175,6 +187,8 @@ impl fmt::Display for Totals {
             course.taken,
             course.handed,
             course.served_by_words,
+            course.raised,
+            course.too_old,
             course.undecidable,
             course.recovery / MILLISECOND,
         )

@@ -20,6 +20,8 @@ fn clusters_under_faults_keep_every_invariant() {
         let counted = [course.condemned, course.condemned_by_word, course.taken, course.handed];
         assert!(counted.iter().all(|count| *count > 100), "the faults do too little: {totals}");
         assert!(course.served_by_words > 100, "the faults do too little: {totals}");
+        let versions = [course.raised, course.too_old];
+        assert!(versions.iter().all(|count| *count > 100), "versions do too little: {totals}");
         assert!(course.undecidable * 50 < totals.seeds, "too much is undecidable: {totals}");
     }
 }

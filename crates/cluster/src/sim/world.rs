@@ -10,7 +10,7 @@ use super::faults::Fault;
 use super::machine::{Machine, Process};
 use crate::change::Change;
 use crate::cluster::Cluster;
-use crate::event::{Action, Event, Message, Start};
+use crate::event::{Action, Event, Message, Reason, Start};
 use crate::id::{GatewayId, GroupId, Life, SessionId, Version};
 use crate::records::{Came, View};
 use crate::timing::TICK;
@@ -38,6 +38,20 @@ pub(super) enum Misbehaviour {
     /// A service is said to have stopped before it has.
     StoppedEarly,
 }
+
+/// The programs that lives are started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Programs {
+    /// Those that the machines have.
+    Same,
+    /// Now and then another is installed before a start, newer or older, and too old ones as well.
+    Other,
+    /// What is too old for the records is replaced by what is not.
+    Fitting,
+}
+
+/// The newest version of a program in this world.
+const NEWEST: u16 = 3;
 
 /// Things to come.
 pub(super) enum What {
@@ -145,6 +159,7 @@ pub(super) struct World {
     pub(super) rng: Rng,
     pub(super) weather: Weather,
     pub(super) misbehaviour: Misbehaviour,
+    pub(super) programs: Programs,
     pub(super) etcd: Etcd,
     pub(super) ceph: Ceph,
     pub(super) machines: Vec<Machine>,
@@ -174,6 +189,7 @@ impl World {
             rng,
             weather: Weather::CALM,
             misbehaviour,
+            programs: Programs::Same,
             etcd,
             ceph: Ceph::default(),
             links_cut_until: BTreeMap::new(),
@@ -345,6 +361,7 @@ impl World {
             Action::Resume(group) => self.checks.resumed(group),
             Action::Answer { answer, .. } => self.checks.answers.push(answer),
             Action::End(reason) => {
+                self.checks.too_old += u64::from(reason == Reason::Format);
                 self.checks.ends.push(reason);
                 self.end_process(machine);
                 let delay = self.between(200, 2_000);
@@ -393,6 +410,7 @@ impl World {
         if !own.is_up || own.process.is_some() || own.leaving.is_some() {
             return;
         }
+        self.install(machine);
         let sessions = vec![self.ceph.mount(), self.ceph.mount()];
         self.serials += 1;
         let serial = self.serials;
@@ -401,12 +419,29 @@ impl World {
         let start = Start {
             life: Life { gateway: own.gateway, number: own.counter },
             machine: own.id,
-            speaks: Version::CURRENT,
+            speaks: own.speaks,
             sessions: sessions.clone(),
         };
         let cluster = Cluster::new(own.local(self.now), start);
         own.process = Some(Process { serial, cluster, sessions, stopped: None, watched: (0, 0) });
         self.after(0, What::Tick { machine, serial });
+    }
+
+    /// Lets an operator install another program on a machine whose gateway does not run.
+    fn install(&mut self, machine: usize) {
+        match self.programs {
+            Programs::Same => {}
+            Programs::Other => {
+                if self.happens(400) {
+                    let version = 1 + self.rng.below(NEWEST.into());
+                    self.machines[machine].speaks = Version(u16::try_from(version).unwrap());
+                }
+            }
+            Programs::Fitting => {
+                let own = &mut self.machines[machine];
+                own.speaks = own.speaks.max(self.etcd.view.records.format);
+            }
+        }
     }
 
     pub(super) fn index(gateway: GatewayId) -> usize {
