@@ -34,6 +34,8 @@ pub(super) enum Moved {
 /// The hosts of a group that came with its locks, as rows of the catalogue.
 #[derive(Default)]
 pub(super) struct HostsTaken {
+    /// Our NSM state number from now on, if any host is owed a notice.
+    state: Option<u32>,
     /// They are owed a notice of an earlier restart.
     owed: Vec<MonitoredHost>,
     /// They were told of an earlier restart, and may still reclaim.
@@ -112,6 +114,10 @@ impl Nlm {
         addresses: &BTreeSet<IpAddr>,
         images: Vec<(VolumeId, Image)>,
     ) -> Result<(), NotTaken> {
+        // A host may have heard our number in an earlier notice, and would ignore the one that it
+        // is owed.
+        let is_owed = images.iter().any(|(_, image)| image.hosts.iter().any(|one| one.owed));
+        let nsm_state = is_owed.then(|| catalog.next_nsm_state()).transpose()?;
         let mut rows = hosts_of(catalog, addresses)?;
         let local = addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED.into());
         let missing = without_row(&rows, &images, local);
@@ -145,7 +151,8 @@ impl Nlm {
             state.beside.manager.heard(&state.tables, host, *heard);
         }
         let owed = hosts.iter().filter(|one| one.owed).map(|one| one.host.client());
-        let (owed, mut taken) = (owed.collect::<BTreeSet<_>>(), HostsTaken::default());
+        let owed: BTreeSet<Client> = owed.collect();
+        let mut taken = HostsTaken { state: nsm_state, ..HostsTaken::default() };
         for row in rows {
             let client = client_of(&row);
             let owed = owed.contains(&client);
@@ -241,7 +248,8 @@ impl Service {
                 self.state = state;
                 self.hosts.inherit(hosts, false);
             }
-            Moved::Taken(HostsTaken { owed, told, monitored }) => {
+            Moved::Taken(HostsTaken { state, owed, told, monitored }) => {
+                self.state = state.unwrap_or(self.state);
                 self.hosts.inherit(owed, false);
                 self.hosts.inherit(told, true);
                 let mut state = self.nlm.state();

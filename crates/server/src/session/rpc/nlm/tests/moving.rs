@@ -234,6 +234,33 @@ fn the_rest_of_a_grace_period_moves_with_those_who_were_not_told() {
     assert_eq!(next.held(), 2);
 }
 
+/// A host ignores a notice with the number that it has heard last.
+#[test]
+fn a_host_that_is_owed_a_notice_gets_it_with_a_number_that_is_new() {
+    let world = World::new();
+    world.catalog.monitor_host(&row(1, LOCAL)).unwrap();
+    // This life tells the host of its number, and gives the group away.
+    let mut next = world.another(Limits::SERVER);
+    let heard = next.service.state;
+    // At the home after it the host becomes due again, and the group comes back.
+    let mut home = world.another(Limits::SERVER);
+    home.nlm.inherit(&home.catalog, &BTreeSet::from([LOCAL]), [VOLUME], HOUR).unwrap();
+    home.run_thread();
+    let image = home.depart();
+    next.arrive(&image).unwrap();
+    assert!(next.service.state > home.service.state && home.service.state > heard);
+    next.nlm.notify(BTreeSet::from([LOCAL]));
+    assert_eq!(next.called(), [1]);
+    // Where nobody is owed one, the number stays.
+    let mut other = World::new();
+    other.lock_first(1, 1);
+    let image = other.depart();
+    let mut after = other.another(Limits::SERVER);
+    let before = after.service.state;
+    after.arrive(&image).unwrap();
+    assert_eq!(after.service.state, before);
+}
+
 #[test]
 fn locks_that_have_no_room_are_reclaimed_in_a_grace_period() {
     let mut world = World::new();
