@@ -2,6 +2,7 @@
 //! same there, because all servers of a cluster have one secret. Not here: its encoding.
 
 use crate::key::CallKey;
+use std::time::Duration;
 use weir_qos::ClientKey;
 
 /// The reply to a call that was executed.
@@ -17,14 +18,16 @@ pub struct Answered {
     pub procedure: u32,
     /// The fingerprint of the caller and of the arguments.
     pub print: u64,
+    /// Time since the call was answered.
+    pub age: Duration,
     /// The reply, with its record mark.
     pub reply: Vec<u8>,
 }
 
 impl Answered {
-    pub(super) fn new(client: ClientKey, key: CallKey, reply: Vec<u8>) -> Self {
+    pub(super) fn new(client: ClientKey, key: CallKey, (age, reply): (Duration, Vec<u8>)) -> Self {
         let CallKey { xid, program, procedure, print } = key;
-        Self { client: client.0, xid, program, procedure, print, reply }
+        Self { client: client.0, xid, program, procedure, print, age, reply }
     }
 
     pub(super) fn call(&self) -> (ClientKey, CallKey) {

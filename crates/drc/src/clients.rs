@@ -9,7 +9,7 @@
 use crate::answered::Answered;
 use crate::entry::DrcClient;
 use crate::key::{CallKey, Fingerprints};
-use crate::limits::CACHED_REPLIES_MAX;
+use crate::limits::{CACHED_REPLIES_KEPT, CACHED_REPLIES_MAX};
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -96,43 +96,48 @@ impl Clients {
 
     /// Caches the reply to a call of `volume` that an earlier process has executed.
     pub fn remember(&self, call: &CallId, volume: VolumeId, reply: &[u8], now: Mono) {
-        self.enter_reply(ClientKey(call.client), CallKey::of_record(call), volume, reply, now);
+        let (client, key) = (ClientKey(call.client), CallKey::of_record(call));
+        self.enter_reply(client, (key, volume), (reply, now + CACHED_REPLIES_KEPT), now);
     }
 
     /// Takes the replies to calls of these volumes out, which move to another server: for each
-    /// client the oldest first.
-    pub fn hand_over(&self, volumes: &BTreeSet<VolumeId>) -> Vec<(VolumeId, Answered)> {
+    /// client the oldest first. Expired ones are left out.
+    pub fn hand_over(&self, volumes: &BTreeSet<VolumeId>, now: Mono) -> Vec<(VolumeId, Answered)> {
         let table = lock(&self.register.table);
         let all = table.known.iter();
         let all: Vec<_> = all.map(|(client, known)| (*client, Arc::clone(&known.calls))).collect();
         // The lock of a client's calls is taken before the one of the table.
         drop(table);
         let taken = all.iter().flat_map(|(client, calls)| {
-            let taken = calls.take(volumes).into_iter();
+            let taken = calls.take(volumes, now).into_iter();
             taken.map(|(volume, key, reply)| (volume, Answered::new(*client, key, reply)))
         });
         taken.collect()
     }
 
-    /// Caches the replies to calls of `volume` that another server has executed and handed over.
+    /// Caches the replies to calls of `volume` that another server has executed and handed over,
+    /// for the rest of their time: they give way before those that are younger. Expired ones are
+    /// left out.
     pub fn take_up(&self, volume: VolumeId, answered: &[Answered], now: Mono) {
         for one in answered {
             let (client, key) = one.call();
-            self.enter_reply(client, key, volume, &one.reply, now);
+            if let Some(left) = CACHED_REPLIES_KEPT.checked_sub(one.age) {
+                self.enter_reply(client, (key, volume), (&one.reply, now + left), now);
+            }
         }
     }
 
-    /// Caches a reply that another process has sent to `client`, which may not be connected.
+    /// Caches a reply until a time, which another process has sent to `client`. The client may not
+    /// be connected.
     fn enter_reply(
         &self,
         client: ClientKey,
-        key: CallKey,
-        volume: VolumeId,
-        reply: &[u8],
+        call: (CallKey, VolumeId),
+        reply: (&[u8], Mono),
         now: Mono,
     ) {
         let calls = self.enter(client, now);
-        calls.remember(key, volume, reply, now);
+        calls.remember(call, reply, now);
         drop(calls);
         self.register.make_room(now);
         self.leave(client, now);

@@ -2,8 +2,9 @@
 
 use crate::clients::Register;
 use crate::key::{CallKey, Fingerprints};
+use crate::limits::CACHED_REPLIES_KEPT;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, Weak, lock};
-use crate::table::{Arrival, Calls, Place, Ticket, Waiters};
+use crate::table::{Arrival, Calls, Place, Taken, Ticket, Waiters};
 use std::collections::BTreeSet;
 use weir_core::{CallId, Mono, VolumeId};
 use weir_gate::ConnId;
@@ -117,14 +118,19 @@ impl DrcClient {
         forgotten.into_iter().filter_map(on_record).collect()
     }
 
-    /// Caches the reply to a call of `volume` that another process has executed.
-    pub(super) fn remember(&self, key: CallKey, volume: VolumeId, reply: &[u8], now: Mono) {
+    /// Caches the reply to a call of a volume that another process has executed, until a time.
+    pub(super) fn remember(
+        &self,
+        (key, volume): (CallKey, VolumeId),
+        reply: (&[u8], Mono),
+        now: Mono,
+    ) {
         self.change(|calls| calls.remember(key, (volume, EARLIER), reply, now));
     }
 
     /// Takes the replies to calls of these volumes out, the oldest first.
-    pub(super) fn take(&self, volumes: &BTreeSet<VolumeId>) -> Vec<(VolumeId, CallKey, Vec<u8>)> {
-        self.change(|calls| calls.take(volumes))
+    pub(super) fn take(&self, volumes: &BTreeSet<VolumeId>, now: Mono) -> Vec<Taken> {
+        self.change(|calls| calls.take(volumes, now))
     }
 
     /// Evicts the oldest reply, because the bound on all clients is reached.
@@ -213,7 +219,8 @@ impl DrcEntry {
         let waiters = if non_idempotent {
             self.owner.change(|calls| {
                 let waiters = calls.answered(key)?;
-                calls.remember(key, (volume, waiters.last().token), reply, now);
+                let until = now + CACHED_REPLIES_KEPT;
+                calls.remember(key, (volume, waiters.last().token), (reply, until), now);
                 Some(waiters)
             })
         } else {

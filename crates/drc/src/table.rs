@@ -7,6 +7,7 @@ use crate::limits::{
 };
 use std::collections::hash_map::{Entry, HashMap};
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 use weir_core::{Mono, VolumeId};
 use weir_gate::ConnId;
 
@@ -116,19 +117,22 @@ struct InProgress {
 }
 
 struct CachedReply {
-    at: Mono,
+    until: Mono,
     volume: VolumeId,
     connection: u64,
     reply: Vec<u8>,
 }
+
+/// A reply that moves: the volume, the call, and the reply with its age.
+pub(super) type Taken = (VolumeId, CallKey, (Duration, Vec<u8>));
 
 /// The calls of one client.
 #[derive(Default)]
 pub(super) struct Calls {
     in_progress: HashMap<CallKey, InProgress, Plain>,
     replies: HashMap<CallKey, CachedReply, Plain>,
-    /// The keys of cached replies, oldest first, with their times. A key whose reply was replaced
-    /// is here twice.
+    /// The keys of cached replies, oldest first, with the times until which they are kept. A key
+    /// whose reply was replaced is here twice.
     order: VecDeque<(CallKey, Mono)>,
     tickets: u64,
 }
@@ -142,7 +146,7 @@ impl Calls {
     /// Looks a non-idempotent call up.
     pub(super) fn look_up(&mut self, key: CallKey, waiter: ConnId, now: Mono) -> Arrival<'_> {
         let known = self.replies.get(&key);
-        if known.is_none_or(|cached| now.since(cached.at) > CACHED_REPLIES_KEPT) {
+        if known.is_none_or(|cached| now > cached.until) {
             return match self.wait(key, waiter) {
                 Place::Own(ticket) if self.begin(key, ticket) => Arrival::New(ticket),
                 Place::Bypass => Arrival::Bypass,
@@ -231,31 +235,42 @@ impl Calls {
         self.in_progress.remove(&key).map(|call| call.waiters)
     }
 
-    /// Caches the reply to a call of `volume`, which is sent to `connection`.
+    /// Caches the reply to a call of `volume`, which is sent to `connection`, until a time. One that
+    /// has less of its time left than all others is not cached if there is no room, nor one that
+    /// would take the place of a younger one.
     pub(super) fn remember(
         &mut self,
         key: CallKey,
         (volume, connection): (VolumeId, u64),
-        reply: &[u8],
+        (reply, until): (&[u8], Mono),
         now: Mono,
     ) {
-        if reply.len() > CACHED_REPLY_BYTES_MAX {
+        let is_full = self.order.len() >= CACHED_REPLIES_CLIENT_MAX;
+        let no_room = is_full && self.order.front().is_some_and(|(_, oldest)| until < *oldest);
+        let younger = self.replies.get(&key).is_some_and(|cached| until < cached.until);
+        if reply.len() > CACHED_REPLY_BYTES_MAX || no_room || younger {
             return;
         }
         let mut kept = self.make_room(CACHED_REPLIES_CLIENT_MAX, now);
         kept.clear();
         kept.extend_from_slice(reply);
-        self.order.push_back((key, now));
-        self.replies.insert(key, CachedReply { at: now, volume, connection, reply: kept });
+        let place = match self.order.back() {
+            Some((_, newest)) if until < *newest => {
+                self.order.partition_point(|(_, other)| *other <= until)
+            }
+            _ => self.order.len(),
+        };
+        self.order.insert(place, (key, until));
+        self.replies.insert(key, CachedReply { until, volume, connection, reply: kept });
     }
 
     /// Evicts the oldest replies until fewer than `most` are left; returns a buffer of one.
     fn make_room(&mut self, most: usize, now: Mono) -> Vec<u8> {
         let mut buffer = Vec::new();
-        while let Some((key, at)) = self.order.front()
-            && (self.order.len() >= most || now.since(*at) > CACHED_REPLIES_KEPT)
+        while let Some((key, until)) = self.order.front()
+            && (self.order.len() >= most || now > *until)
         {
-            if self.replies.get(key).is_some_and(|cached| cached.at == *at)
+            if self.replies.get(key).is_some_and(|cached| cached.until == *until)
                 && let Some(forgotten) = self.replies.remove(key)
             {
                 buffer = forgotten.reply;
@@ -269,9 +284,9 @@ impl Calls {
     pub(super) fn forget_oldest(&mut self) {
         let before = self.replies.len();
         while self.replies.len() == before
-            && let Some((key, at)) = self.order.pop_front()
+            && let Some((key, until)) = self.order.pop_front()
         {
-            if self.replies.get(&key).is_some_and(|cached| cached.at == at) {
+            if self.replies.get(&key).is_some_and(|cached| cached.until == until) {
                 self.replies.remove(&key);
             }
         }
@@ -284,22 +299,21 @@ impl Calls {
 
     /// The expiry of the oldest reply.
     pub(super) fn due(&self) -> Option<Mono> {
-        self.order.front().map(|(_, at)| *at + CACHED_REPLIES_KEPT)
+        self.order.front().map(|(_, until)| *until)
     }
 
-    /// Takes the replies to calls of these volumes out, the oldest first.
-    pub(super) fn take(
-        &mut self,
-        volumes: &BTreeSet<VolumeId>,
-    ) -> Vec<(VolumeId, CallKey, Vec<u8>)> {
+    /// Takes the replies to calls of these volumes out, the oldest first, without expired ones.
+    pub(super) fn take(&mut self, volumes: &BTreeSet<VolumeId>, now: Mono) -> Vec<Taken> {
+        self.forget_old(now);
         let (mut taken, replies) = (Vec::new(), &mut self.replies);
-        self.order.retain(|(key, at)| {
-            let is_here = |cached: &CachedReply| cached.at == *at;
+        self.order.retain(|(key, until)| {
+            let is_here = |cached: &CachedReply| cached.until == *until;
             let moves = |cached: &CachedReply| is_here(cached) && volumes.contains(&cached.volume);
             if replies.get(key).is_some_and(moves)
                 && let Some(CachedReply { volume, reply, .. }) = replies.remove(key)
             {
-                taken.push((volume, *key, reply));
+                let age = CACHED_REPLIES_KEPT.saturating_sub(until.since(now));
+                taken.push((volume, *key, (age, reply)));
             }
             replies.get(key).is_some_and(is_here)
         });
@@ -312,7 +326,8 @@ impl Calls {
         let went = self.replies.extract_if(|_, cached| cached.connection == connection);
         let forgotten = went.map(|(key, cached)| (cached.volume, key)).collect();
         let replies = &self.replies;
-        self.order.retain(|(key, at)| replies.get(key).is_some_and(|cached| cached.at == *at));
+        self.order
+            .retain(|(key, until)| replies.get(key).is_some_and(|cached| cached.until == *until));
         forgotten
     }
 }

@@ -155,6 +155,7 @@ fn reply(rest: &mut Rest<'_>) -> Result<Answered, Unusable> {
         program: rest.u32()?,
         procedure: rest.u32()?,
         print: rest.u64()?,
+        age: Duration::from_millis(rest.u32()?.into()),
         reply: rest.text(CACHED_REPLY_BYTES_MAX)?.to_vec(),
     })
 }

@@ -17,7 +17,7 @@ pub(crate) const VERSION: u16 = 1;
 pub(crate) const CHECKSUM_BYTES: usize = 32;
 
 /// Bytes of a reply in an image beside the reply itself.
-pub(crate) const REPLY_HEAD_BYTES: usize = 16 + 4 + 4 + 4 + 8 + 2;
+pub(crate) const REPLY_HEAD_BYTES: usize = 16 + 4 + 4 + 4 + 8 + 4 + 2;
 
 pub(crate) const EXCLUSIVE: u8 = 1;
 pub(crate) const SHARED: u8 = 0;
@@ -125,12 +125,13 @@ fn put_lock(out: &mut Vec<u8>, lock: &MovingLock, hosts: &BTreeMap<Client, u32>)
 }
 
 fn put_reply(out: &mut Vec<u8>, one: &Answered) {
-    let Answered { client, xid, program, procedure, print, reply } = one;
+    let Answered { client, xid, program, procedure, print, age, reply } = one;
     out.extend(client.to_be_bytes());
     for number in [xid, program, procedure] {
         out.extend(number.to_be_bytes());
     }
     out.extend(print.to_be_bytes());
+    out.extend(u32::try_from(age.as_millis()).unwrap_or(u32::MAX).to_be_bytes());
     put_text(out, reply);
 }
 

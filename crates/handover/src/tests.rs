@@ -82,9 +82,11 @@ prop_compose! {
         program in any::<u32>(),
         procedure in any::<u32>(),
         print in any::<u64>(),
+        age in any::<u32>(),
         reply in vec(any::<u8>(), 0..200),
     ) -> Answered {
-        Answered { client, xid, program, procedure, print, reply }
+        let age = Duration::from_millis(age.into());
+        Answered { client, xid, program, procedure, print, age, reply }
     }
 }
 
@@ -238,7 +240,8 @@ fn the_checksum_covers_the_head() {
 }
 
 fn answered(client: u128, xid: u32, bytes: usize) -> Answered {
-    Answered { client, xid, program: 100_003, procedure: 12, print: 1, reply: vec![1; bytes] }
+    let (age, reply) = (Duration::ZERO, vec![1; bytes]);
+    Answered { client, xid, program: 100_003, procedure: 12, print: 1, age, reply }
 }
 
 #[test]

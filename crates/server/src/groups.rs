@@ -272,7 +272,8 @@ impl Groups {
                 |(id, locks)| (id, nlm.map(|nlm| nlm.image(locks, hosts)).unwrap_or_default());
             let mut images: BTreeMap<_, _> = std::mem::take(locks).into_iter().map(image).collect();
             let volumes: BTreeSet<VolumeId> = images.keys().copied().collect();
-            for (volume, answered) in self.engine.clients.hand_over(&volumes) {
+            let now = self.engine.clock.now();
+            for (volume, answered) in self.engine.clients.hand_over(&volumes, now) {
                 images.entry(volume).or_default().replies.push(answered);
             }
             images

@@ -259,7 +259,7 @@ fn the_replies_of_a_volume_move_to_another_server_and_are_not_here_any_more() {
         assert_eq!(ask_on(&here, v4(1), xid, volume), None);
     }
     assert_eq!(ask_on(&here, v4(2), 1, 1), None);
-    let moving = here.hand_over(&BTreeSet::from([VolumeId(1)]));
+    let moving = here.hand_over(&BTreeSet::from([VolumeId(1)]), Mono::ZERO);
     assert!(moving.iter().all(|(volume, _)| *volume == VolumeId(1)));
     let of_first = moving.iter().filter(|(_, one)| one.client == v4(1).0);
     assert_eq!(of_first.map(|(_, one)| one.xid).collect::<Vec<_>>(), [1, 3], "the oldest first");
@@ -278,10 +278,90 @@ fn a_reply_that_took_the_place_of_another_moves_once() {
     let (mut moved, clients) = (Vec::new(), Clients::new(7));
     let calls = clients.enter(v4(1), Mono::ZERO);
     for (at, reply) in [(0, b"old"), (1, b"new")] {
-        calls.remember(key(&clients, 1), VolumeId(1), reply, Mono::from_secs(at));
+        let (call, at) = ((key(&clients, 1), VolumeId(1)), Mono::from_secs(at));
+        calls.remember(call, (reply, at + CACHED_REPLIES_KEPT), at);
     }
-    moved.extend(clients.hand_over(&BTreeSet::from([VolumeId(1)])));
+    moved.extend(clients.hand_over(&BTreeSet::from([VolumeId(1)]), Mono::from_secs(1)));
     let [(_, one)] = &moved[..] else { panic!("{moved:?}") };
     assert_eq!(one.reply, b"new");
-    assert_eq!(clients.hand_over(&BTreeSet::from([VolumeId(1)])), []);
+    assert_eq!(clients.hand_over(&BTreeSet::from([VolumeId(1)]), Mono::from_secs(1)), []);
+}
+
+/// One call of a client about a volume at a time, over a connection that is lost; is it executed?
+fn executes(clients: &Clients, xid: u32, volume: u32, now: Mono) -> bool {
+    let calls = clients.enter(v4(1), now);
+    let (key, waiter) = (key(clients, xid), ConnId { worker: 0, token: 1 });
+    let is_new = match calls.look_up(key, waiter, now, <[u8]>::to_vec) {
+        Lookup::New(entry) => {
+            entry.answered(VolumeId(volume), &xid.to_be_bytes(), now).unwrap();
+            true
+        }
+        Lookup::Cached(_) => false,
+        Lookup::Bypass | Lookup::InProgress => panic!("nothing is underway"),
+    };
+    drop(calls);
+    clients.leave(v4(1), now);
+    is_new
+}
+
+#[test]
+fn replies_that_move_give_way_before_fresher_ones_of_another_volume() {
+    let (here, there) = (Clients::new(7), Clients::new(7));
+    let most = u32::try_from(CACHED_REPLIES_CLIENT_MAX).unwrap();
+    let (first, half) = (Mono::from_secs(1), most / 2);
+    for xid in 0..most {
+        assert!(executes(&here, xid, 1, first));
+    }
+    let answered = here.hand_over(&BTreeSet::from([VolumeId(1)]), Mono::from_secs(61));
+    let moving: Vec<_> = answered.into_iter().map(|(_, one)| one).collect();
+    assert_eq!(moving.len(), CACHED_REPLIES_CLIENT_MAX);
+    assert!(moving.iter().all(|one| one.age == Duration::from_secs(60)));
+    // The next home has begun later than the calls were answered there.
+    let now = Mono::from_secs(10);
+    for xid in most..most + half {
+        assert!(executes(&there, xid, 2, Mono::from_secs(5)));
+    }
+    there.take_up(VolumeId(1), &moving, now);
+    let again: Vec<u32> =
+        (most..most + half).filter(|xid| executes(&there, *xid, 2, now)).collect();
+    assert_eq!(again, [], "of these the replies are fresher");
+    let moved = there.hand_over(&BTreeSet::from([VolumeId(1)]), now);
+    assert_eq!(moved.len(), CACHED_REPLIES_CLIENT_MAX - usize::try_from(half).unwrap());
+    assert!(moved.iter().all(|(_, one)| one.age == Duration::from_secs(60)));
+}
+
+#[test]
+fn a_move_does_not_prolong_the_time_of_a_reply() {
+    let [first, second, third] = [1, 2, 3].map(|_| Clients::new(7));
+    let volumes = BTreeSet::from([VolumeId(1)]);
+    let (part, rest) = (CACHED_REPLIES_KEPT * 2 / 3, CACHED_REPLIES_KEPT / 3);
+    let moved = |from: &Clients, to: &Clients, left: Mono, come: Mono| {
+        for (volume, one) in from.hand_over(&volumes, left) {
+            to.take_up(volume, &[one], come);
+        }
+    };
+    executes(&first, 1, 1, Mono::ZERO);
+    moved(&first, &second, Mono::ZERO + part, Mono::ZERO);
+    assert!(!executes(&second, 1, 1, Mono::ZERO + rest));
+    assert!(executes(&second, 1, 1, Mono::from_millis(1) + rest));
+    // That one expires before it moves, and one that a peer says to be older is not taken.
+    let late = Mono::from_millis(2) + rest + CACHED_REPLIES_KEPT;
+    assert_eq!(second.hand_over(&volumes, late), []);
+    executes(&first, 2, 1, Mono::ZERO);
+    let mut old = first.hand_over(&volumes, Mono::ZERO).remove(0).1;
+    old.age = CACHED_REPLIES_KEPT + Duration::from_millis(1);
+    third.take_up(VolumeId(1), &[old], late);
+    assert_eq!(third.hand_over(&volumes, late), []);
+}
+
+#[test]
+fn a_moved_reply_does_not_take_the_place_of_a_younger_one() {
+    let (here, there) = (Clients::new(7), Clients::new(7));
+    executes(&here, 1, 1, Mono::ZERO);
+    let mut old = here.hand_over(&BTreeSet::from([VolumeId(1)]), Mono::from_secs(9)).remove(0).1;
+    old.reply = b"old".to_vec();
+    executes(&there, 1, 1, Mono::from_secs(1));
+    there.take_up(VolumeId(1), &[old], Mono::from_secs(2));
+    let reply = ask_once(&there, v4(1), 1, Mono::from_secs(2));
+    assert_eq!(reply, Some(1u32.to_be_bytes().to_vec()));
 }

@@ -28,7 +28,12 @@ fn arrives_new(calls: &mut Calls, xid: u32, connection: u64, now: Mono) -> Ticke
 fn carry_out(calls: &mut Calls, xid: u32, connection: u64, reply: &[u8], now: Mono) {
     arrives_new(calls, xid, connection, now);
     let waiters = calls.answered(key(xid)).unwrap();
-    calls.remember(key(xid), (VolumeId(1), waiters.last().token), reply, now);
+    calls.remember(
+        key(xid),
+        (VolumeId(1), waiters.last().token),
+        (reply, now + CACHED_REPLIES_KEPT),
+        now,
+    );
 }
 
 #[test]
@@ -250,7 +255,9 @@ proptest! {
                 if let Some(last) = running[slot].take() {
                     let waiters = calls.answered(key(xid)).unwrap();
                     prop_assert_eq!(waiters.last(), last, "who asked last is answered");
-                    calls.remember(key(xid), (VolumeId(1), last.token), &xid.to_be_bytes(), now);
+                    let reply = xid.to_be_bytes();
+                        let reply = (&reply[..], now + CACHED_REPLIES_KEPT);
+                        calls.remember(key(xid), (VolumeId(1), last.token), reply, now);
                 }
                 continue;
             }
