@@ -365,3 +365,23 @@ fn a_moved_reply_does_not_take_the_place_of_a_younger_one() {
     let reply = ask_once(&there, v4(1), 1, Mono::from_secs(2));
     assert_eq!(reply, Some(1u32.to_be_bytes().to_vec()));
 }
+
+#[test]
+fn an_orderly_end_of_the_last_connection_forgets_what_came_from_another_server() {
+    let (here, there, now) = (Clients::new(7), Clients::new(7), Mono::ZERO);
+    executes(&here, 1, 1, now);
+    let moving = here.hand_over(&BTreeSet::from([VolumeId(1)]), now).remove(0).1;
+    // A connection from before the move says nothing of the reply.
+    drop(there.enter(v4(1), now));
+    there.take_up(VolumeId(1), &[moving.clone()], now);
+    assert_eq!(there.leave_in_order(v4(1), now), []);
+    // Nor does one that ends while another is there, nor one that is lost.
+    let calls = [(); 2].map(|()| there.enter(v4(1), now));
+    assert_eq!(there.leave_in_order(v4(1), now), []);
+    drop(calls);
+    there.leave(v4(1), now);
+    drop(there.enter(v4(1), now));
+    let forgotten = there.leave_in_order(v4(1), now);
+    assert_eq!(forgotten.iter().map(|(_, call)| call.xid).collect::<Vec<_>>(), [1]);
+    assert!(executes(&there, 1, 1, now), "the next client at the address means another call");
+}
