@@ -21,6 +21,10 @@ pub struct Gateway {
     /// Number of its latest life, counted in starts of its process; absent if it was never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub life: Option<u32>,
+    /// The newest version of the cluster that its program knows, as of its latest start. A version
+    /// is one of records and formats, not of a release. Absent if no life of it is a member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u16>,
     /// Addresses that it serves.
     pub addresses: Vec<String>,
     /// Number of volumes that it serves.

@@ -8,8 +8,8 @@
 //! - the records are in a version that every member knows, and never in an older one than before;
 //!
 //! and after the faults, within a bound: every group is served again, and the records are in the
-//! newest version that all gateways know, if all are there. Programs of three versions are started. `WEIR_CLUSTER_SEEDS` makes a
-//! longer campaign, `WEIR_CLUSTER_FIRST` chooses its first seed.
+//! newest version that all gateways know, if all are there. Programs of three versions are started.
+//! `WEIR_CLUSTER_SEEDS` makes a longer campaign, `WEIR_CLUSTER_FIRST` chooses its first seed.
 
 mod checks;
 mod etcd;

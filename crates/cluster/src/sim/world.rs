@@ -42,11 +42,11 @@ pub(super) enum Misbehaviour {
 /// The programs that lives are started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Programs {
-    /// Those that the machines have.
+    /// The programs that the machines have.
     Same,
     /// Now and then another is installed before a start, newer or older, and too old ones as well.
     Other,
-    /// What is too old for the records is replaced by what is not.
+    /// A program that is too old for the records is replaced by one that is not.
     Fitting,
 }
 

@@ -12,7 +12,7 @@ use weir_gateway::{Gateway, Status};
 
 /// Time before an attempt that failed is made again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// What the first live gateway has not done for this long is attempted by the next one too.
+/// Time after which the next live gateway attempts it, too, if the one before has not succeeded.
 const TURN: Duration = Duration::from_secs(5);
 /// An operator is told of a format that could not be raised for this long.
 const LATE: Duration = Duration::from_secs(60);

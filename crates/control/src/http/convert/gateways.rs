@@ -43,6 +43,7 @@ pub(in super::super) fn gateway(
         helper: gateway.helper.to_string(),
         state: state(view, gateway.id, served.is_empty()),
         life: view.records.gateways.get(&gateway.id).map(weir_cluster::Gateway::number),
+        version: view.member(gateway.id).map(|member| member.speaks.0),
         addresses: served.iter().map(|address| address.at.ip.to_string()).collect(),
         volumes: served.iter().map(|address| of(address.group)).sum(),
         weight: served.iter().filter_map(|address| weights.get(&address.group)).sum(),

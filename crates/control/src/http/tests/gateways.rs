@@ -208,8 +208,9 @@ impl Cluster for Told {
     }
 }
 
+/// A member whose version has the number of its life, so that those of two differ.
 fn member(number: u32) -> Gateway {
-    let (speaks, sessions) = (Version::CURRENT, Vec::new());
+    let (speaks, sessions) = (Version(u16::try_from(number).unwrap()), Vec::new());
     let member = Member { number, since: weir_cluster::Generation(1), speaks, sessions };
     let standing = Standing::In(member);
     Gateway { machine: MachineId(1), standing, draining: false, fences: Vec::new() }
@@ -398,6 +399,9 @@ async fn gateways_are_listed_drained_and_removed() {
     let first = client.gateways().await.unwrap().swap_remove(0);
     assert_eq!((first.number, first.life, first.links.as_str()), (1, Some(2), "10.0.1.1:7450"));
     assert_eq!(first.addresses, ["10.0.0.1"]);
+    let versions = client.gateways().await.unwrap().into_iter().map(|gateway| gateway.version);
+    let expected = [Some(2), Some(5), Some(1), None, None];
+    assert_eq!(versions.collect::<Vec<_>>(), expected, "those of members");
     assert_eq!(client.drain_gateway("g1").await.unwrap().state, Draining);
     assert_eq!(client.drain_gateway("g2").await.unwrap().state, Drained);
     assert_eq!(client.undrain_gateway("g2").await.unwrap().state, Live);

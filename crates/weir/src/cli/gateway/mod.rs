@@ -59,6 +59,9 @@ pub(crate) enum GatewayCommand {
 #[derive(Subcommand)]
 pub(crate) enum RunningCommand {
     /// List the gateways of the cluster, with the addresses that each of them serves
+    ///
+    /// The version is the newest one of the cluster's records that a gateway knows: during an
+    /// upgrade it shows which gateways are new, if the new program has another one.
     List,
     /// Move all addresses away from a gateway, and give it no new ones
     ///
@@ -184,13 +187,14 @@ async fn list(client: &Client, output: Output) -> Result<()> {
         vec![
             gateway.name,
             gateway.state.to_string(),
+            gateway.version.map_or_else(|| "none".to_owned(), |version| version.to_string()),
             gateway.links,
             gateway.volumes.to_string(),
             gateway.weight.to_string(),
             gateway.addresses.join(", "),
         ]
     };
-    let header = ["name", "state", "links", "volumes", "weight", "addresses"];
+    let header = ["name", "state", "version", "links", "volumes", "weight", "addresses"];
     print::table(&header, gateways.into_iter().map(row))
 }
 
