@@ -71,14 +71,21 @@ struct Departure {
     between: Option<(Life, Life)>,
 }
 
+/// The images of the volumes of a group.
+type Images = Vec<(VolumeId, Image)>;
+
 /// The groups of a server.
 pub struct Groups {
     engine: Arc<Engine>,
     catalog: Arc<Catalog>,
     grace: Duration,
     patience: Duration,
-    /// The groups that arrive, whose locks are here, or whose hosts have their grace period.
-    arriving: Mutex<BTreeSet<GroupId>>,
+    /// The groups that arrive, whose locks are here, or whose hosts have their grace period; with
+    /// the volumes for which that was prepared.
+    arriving: Mutex<BTreeMap<GroupId, BTreeSet<VolumeId>>>,
+    /// The images of groups that were taken and could not be used yet, and the way of the arrival.
+    /// Nobody else has them.
+    taken: Mutex<BTreeMap<GroupId, (Arrival, Images)>>,
     departures: Mutex<BTreeMap<GroupId, Departure>>,
 }
 
@@ -91,8 +98,8 @@ impl Groups {
         grace: Duration,
         patience: Duration,
     ) -> Self {
-        let (arriving, departures) = (Mutex::default(), Mutex::default());
-        Self { engine, catalog, grace, patience, arriving, departures }
+        let (arriving, taken, departures) = Default::default();
+        Self { engine, catalog, grace, patience, arriving, taken, departures }
     }
 
     /// Begins to serve the volumes of `group`, which clients reach by `addresses`. To be called
@@ -114,14 +121,31 @@ impl Groups {
         // The volumes of other groups have their own failures.
         let _others = self.engine.apply(self.catalog.snapshot());
         let volumes = self.engine.volumes_of(group);
-        if !lock(&self.arriving).contains(&group) {
+        if !lock(&self.arriving).contains_key(&group) {
             self.prepare(group, addresses, &volumes, arrival)?;
-            lock(&self.arriving).insert(group);
+            let prepared = volumes.iter().map(|config| config.id).collect();
+            lock(&self.arriving).insert(group, prepared);
         }
         self.engine.take_credits(self.catalog.credits()?, &volumes);
         self.engine.adopt_group(group)?;
-        lock(&self.arriving).remove(&group);
+        let prepared = lock(&self.arriving).remove(&group).unwrap_or_default();
+        // Of a volume that was deleted or has left the group since.
+        drop(self.release_unserved(&prepared));
         Ok(())
+    }
+
+    /// Ends the tables that were prepared for volumes which are not served. Gives their locks.
+    fn release_unserved(
+        &self,
+        prepared: &BTreeSet<VolumeId>,
+    ) -> BTreeMap<VolumeId, VolumeLocks<Waiter>> {
+        let locks = self.engine.release_unserved(prepared);
+        if !locks.is_empty()
+            && let Some(nlm) = &self.engine.nlm
+        {
+            nlm.note_released();
+        }
+        locks
     }
 
     /// Has the locks of `volumes` here, or a grace period for them begun, before they are served.
@@ -139,17 +163,23 @@ impl Groups {
             Arrival::Handed { from, to } => Some((from, to)),
             Arrival::Back => departure.and_then(|departure| departure.between),
         };
-        let images = between.and_then(|between| self.take_images(volumes, between));
+        let images = self
+            .taken_before(group, arrival)
+            .or_else(|| between.and_then(|between| self.take_images(volumes, between)));
         let Some(nlm) = &self.engine.nlm else { return Ok(()) };
         if let Some(images) = images {
             let count = images.len();
-            match nlm.take_up(&self.catalog, addresses, images) {
+            match nlm.take_up(&self.catalog, addresses, &images, self.grace) {
                 Ok(()) => {
                     tracing::info!(%group, volumes = count, "locks moved with a group of volumes");
                     return Ok(());
                 }
-                Err(NotTaken::Catalog(error)) => return Err(error.into()),
-                Err(error @ NotTaken::Refused(_)) => {
+                Err(NotTaken::Catalog(error)) => {
+                    // Their files are removed: the next call uses them.
+                    lock(&self.taken).insert(group, (arrival, images));
+                    return Err(error.into());
+                }
+                Err(error @ (NotTaken::Refused(_) | NotTaken::Hosts(_))) => {
                     tracing::warn!(%group, %error, "locks did not move: a grace period begins");
                 }
             }
@@ -158,13 +188,15 @@ impl Groups {
         Ok(nlm.inherit(&self.catalog, addresses, ids, self.grace)?)
     }
 
+    /// The images that an earlier call took for the same arrival of `group`.
+    fn taken_before(&self, group: GroupId, arrival: Arrival) -> Option<Images> {
+        let (of, images) = lock(&self.taken).remove(&group)?;
+        (of == arrival).then_some(images)
+    }
+
     /// Takes the images with which `volumes` came, and the cached replies in them. None if one of
     /// the volumes has none that may be used: a host reclaims all its locks or none.
-    fn take_images(
-        &self,
-        volumes: &[Arc<Volume>],
-        (from, to): (Life, Life),
-    ) -> Option<Vec<(VolumeId, Image)>> {
+    fn take_images(&self, volumes: &[Arc<Volume>], (from, to): (Life, Life)) -> Option<Images> {
         let ceph = self.engine.ceph.as_ref()?;
         let snapshot = self.catalog.snapshot();
         let take = |config: &Arc<Volume>| {
@@ -214,10 +246,13 @@ impl Groups {
         between: Option<(Life, Life)>,
     ) -> Result<(), GroupError> {
         let mut departure = lock(&self.departures).remove(&group).unwrap_or_default();
-        lock(&self.arriving).remove(&group);
+        let prepared = lock(&self.arriving).remove(&group).unwrap_or_default();
+        lock(&self.taken).remove(&group);
         self.leave_hosts(&mut departure, addresses);
         credits::save_all(&self.engine);
         departure.locks.extend(self.engine.release_group(group));
+        // Nothing was opened of these, so what came for them can go on.
+        departure.locks.extend(self.release_unserved(&prepared));
         self.leave_hosts(&mut departure, addresses);
         let done = match self.engine.close_released(group, self.patience) {
             0 => self.hand_over(group, &mut departure, between),

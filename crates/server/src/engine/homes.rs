@@ -126,6 +126,25 @@ impl Engine {
         locks
     }
 
+    /// Ends the tables of locks of those of `volumes` that are not served, with their grace periods.
+    /// Gives what was in them.
+    pub(crate) fn release_unserved(
+        &self,
+        volumes: &BTreeSet<VolumeId>,
+    ) -> BTreeMap<VolumeId, VolumeLocks<Waiter>> {
+        // No volume is opened meanwhile.
+        let _applied = lock(&self.applied);
+        let served = self.served.load();
+        let unserved = volumes.iter().filter(|id| served.by_id(**id).is_none());
+        let now = self.clock.now();
+        let release = |id: &VolumeId| {
+            let locks = self.locks.tables().hand_over(now, *id);
+            self.locks.volume_gone(*id);
+            (*id, locks)
+        };
+        unserved.map(release).collect()
+    }
+
     /// The number of volumes of `group` that were released and are not closed yet. Waits for a
     /// close that is under way.
     pub(crate) fn leaving(&self, group: GroupId) -> usize {

@@ -7,6 +7,7 @@
 
 use super::service::Service;
 use super::{Message, Nlm, NlmWaiter};
+use crate::limits::MONITORED_HOSTS_MAX;
 use crate::session::{Waiter, deliver};
 use crate::sync::{Arc, oneshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use weir_catalog::{Catalog, CatalogError, MonitoredHost};
 use weir_core::{Clock, VolumeId};
 use weir_handover::{Blocked, Image, MovedHost};
 use weir_nfs::nlm::{Host, Waiting};
-use weir_state::{Client, Owner, Refused, VolumeLocks};
+use weir_state::{Client, Grant, Owner, Refused, VolumeLocks};
 
 /// A message to the lock thread about groups that move.
 pub(super) enum Moved {
@@ -60,6 +61,8 @@ pub(crate) struct HostsLeft {
 pub(crate) enum NotTaken {
     #[error("the tables of locks refuse them: {0}")]
     Refused(#[from] Refused),
+    #[error("{0} hosts that stand in no row are more than may be monitored")]
+    Hosts(usize),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }
@@ -103,8 +106,9 @@ impl Nlm {
         Ok(())
     }
 
-    /// Takes up the locks that came with volumes, and their hosts, which know us by `addresses`.
-    /// Before any call for the volumes comes. After an error nothing is held on them.
+    /// Takes up the locks that came with volumes, and their hosts, which know us by `addresses`. A
+    /// grace period goes on for `grace` at most. Before any call for the volumes comes. After an
+    /// error nothing is held on them.
     ///
     /// # Errors
     /// [`NotTaken`]
@@ -112,47 +116,75 @@ impl Nlm {
         &self,
         catalog: &Catalog,
         addresses: &BTreeSet<IpAddr>,
-        images: Vec<(VolumeId, Image)>,
+        images: &[(VolumeId, Image)],
+        grace: Duration,
     ) -> Result<(), NotTaken> {
         // A host may have heard our number in an earlier notice, and would ignore the one that it
         // is owed.
         let is_owed = images.iter().any(|(_, image)| image.hosts.iter().any(|one| one.owed));
-        let nsm_state = is_owed.then(|| catalog.next_nsm_state()).transpose()?;
+        let state = is_owed.then(|| catalog.next_nsm_state()).transpose()?;
         let mut rows = hosts_of(catalog, addresses)?;
         let local = addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-        let missing = without_row(&rows, &images, local);
-        if !missing.is_empty() {
-            catalog.monitor_hosts(&missing)?;
-            rows.extend(missing);
+        let missing = without_row(&rows, images, local);
+        if !missing.is_empty() && rows.len() + missing.len() > MONITORED_HOSTS_MAX {
+            return Err(NotTaken::Hosts(missing.len()));
         }
-        let hosts: Vec<MovedHost> =
-            images.iter().flat_map(|(_, image)| image.hosts.iter().cloned()).collect();
-        let grace = images.iter().flat_map(|(_, image)| &image.locks.grace);
-        let known: BTreeSet<Client> =
-            grace.flat_map(|grace| grace.clients.known.iter().cloned()).collect();
-        let volumes: Vec<VolumeId> = images.iter().map(|(volume, _)| *volume).collect();
+        rows.extend(missing.iter().cloned());
+        let (taken, grants) = self.fill(rows, local, images, grace)?;
+        // The tables have accepted them, and nobody has heard of it yet.
+        if !missing.is_empty()
+            && let Err(error) = catalog.monitor_hosts(&missing)
+        {
+            images.iter().for_each(|(volume, _)| self.locks.volume_gone(*volume));
+            self.note_released();
+            return Err(error.into());
+        }
+        self.inbox.post(Message::Moved(Moved::Taken(HostsTaken { state, ..taken })));
+        deliver(grants);
+        Ok(())
+    }
+
+    /// Fills the tables of the volumes of `images`, and sorts their hosts, which have these `rows`
+    /// of the catalogue. Gives the requests that have got their lock. After an error the tables are
+    /// closed.
+    fn fill(
+        &self,
+        rows: Vec<MonitoredHost>,
+        local: IpAddr,
+        images: &[(VolumeId, Image)],
+        grace: Duration,
+    ) -> Result<(HostsTaken, Vec<Grant<Waiter>>), Refused> {
+        for (volume, _) in images {
+            // Without what an earlier arrival has left of a volume that was not served then.
+            self.locks.volume_gone(*volume);
+            // With the filters, which learn of each lock.
+            let _filters = self.locks.volume_opened(*volume);
+        }
         let waiter = |Blocked { handle, by_message }| {
             let waiting = Waiting::new(local, &handle, by_message);
             Some(Waiter::Nlm(NlmWaiter { waiting, inbox: Arc::clone(&self.inbox) }))
         };
-        // With the filters, which learn of each lock.
-        for volume in &volumes {
-            let _filters = self.locks.volume_opened(*volume);
-        }
         let (mut state, now, mut grants) = (self.state(), self.clock.now(), Vec::new());
         for (volume, image) in images {
-            let locks = image.locks.map_waiters(waiter);
-            if let Err(refused) = state.tables.take_up(now, volume, locks, &mut grants) {
-                volumes.iter().for_each(|volume| state.tables.close(*volume));
-                return Err(refused.into());
+            let mut locks = image.locks.clone().map_waiters(waiter);
+            if let Some(left) = &mut locks.grace {
+                left.time = left.time.min(grace);
+            }
+            if let Err(refused) = state.tables.take_up(now, *volume, locks, &mut grants) {
+                drop(state);
+                images.iter().for_each(|(volume, _)| self.locks.volume_gone(*volume));
+                self.note_released();
+                return Err(refused);
             }
         }
-        for MovedHost { host, state: heard, .. } in &hosts {
+        let hosts = || images.iter().flat_map(|(_, image)| &image.hosts);
+        for MovedHost { host, state: heard, .. } in hosts() {
             state.beside.manager.heard(&state.tables, host, *heard);
         }
-        let owed = hosts.iter().filter(|one| one.owed).map(|one| one.host.client());
-        let owed: BTreeSet<Client> = owed.collect();
-        let mut taken = HostsTaken { state: nsm_state, ..HostsTaken::default() };
+        let left = images.iter().flat_map(|(_, image)| &image.locks.grace);
+        let known: BTreeSet<&Client> = left.flat_map(|left| &left.clients.known).collect();
+        let owed = hosts().filter(|one| one.owed).map(|one| one.host.client());
+        let (owed, mut taken) = (owed.collect::<BTreeSet<_>>(), HostsTaken::default());
         for row in rows {
             let client = client_of(&row);
             let owed = owed.contains(&client);
@@ -163,10 +195,7 @@ impl Nlm {
             taken.owed.extend(owed.then(|| row.clone()));
             taken.told.extend(told.then_some(row));
         }
-        self.inbox.post(Message::Moved(Moved::Taken(taken)));
-        drop(state);
-        deliver(grants);
-        Ok(())
+        Ok((taken, grants))
     }
 
     /// Has the hosts told that held locks through `addresses`, which are here now.

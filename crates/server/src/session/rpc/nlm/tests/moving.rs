@@ -45,7 +45,7 @@ impl World {
     /// Takes the volume up.
     fn arrive(&mut self, image: &[u8]) -> Result<(), NotTaken> {
         let images = vec![(VOLUME, Image::decode(image, of()).unwrap())];
-        let taken = self.nlm.take_up(&self.catalog, &BTreeSet::from([LOCAL]), images);
+        let taken = self.nlm.take_up(&self.catalog, &BTreeSet::from([LOCAL]), &images, HOUR);
         self.run_thread();
         taken
     }
@@ -261,6 +261,43 @@ fn a_host_that_is_owed_a_notice_gets_it_with_a_number_that_is_new() {
     assert_eq!(after.service.state, before);
 }
 
+/// The volume was to be served here before, and was not.
+#[test]
+fn what_an_earlier_arrival_left_is_not_there_after_the_next_one() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    let earlier = world.depart();
+    let mut next = world.another(Limits::SERVER);
+    next.arrive(&earlier).unwrap();
+    let mut home = world.another(Limits::SERVER);
+    home.lock_first(2, 2);
+    let later = home.depart();
+    next.arrive(&later).unwrap();
+    assert_eq!(next.held(), 1);
+    let (free, held) = (next.lock(2, 1, false), next.lock(1, 2, false));
+    assert_eq!(next.status(free), Some(Status::GRANTED));
+    assert_eq!(next.status(held), Some(Status::DENIED));
+    let filters = next.nlm.locks.volume_opened(VOLUME);
+    let unlock = next.unlock(2, 1);
+    assert_eq!(next.status(unlock), Some(Status::GRANTED));
+    assert!(!filters.with_open.may_stand_on(&file(1).object));
+}
+
+#[test]
+fn a_grace_period_that_moves_is_no_longer_than_one_that_begins() {
+    let world = World::new();
+    world.catalog.monitor_host(&row(1, LOCAL)).unwrap();
+    let mut home = world.another(Limits::SERVER);
+    home.nlm.inherit(&home.catalog, &BTreeSet::from([LOCAL]), [VOLUME], HOUR * 100).unwrap();
+    home.run_thread();
+    let image = home.depart();
+    let mut next = home.another(Limits::SERVER);
+    next.arrive(&image).unwrap();
+    let now = next.nlm.clock.now();
+    let until = next.nlm.locks.tables().grace_until(now).unwrap();
+    assert!(until.since(now) <= HOUR);
+}
+
 #[test]
 fn locks_that_have_no_room_are_reclaimed_in_a_grace_period() {
     let mut world = World::new();
@@ -270,8 +307,10 @@ fn locks_that_have_no_room_are_reclaimed_in_a_grace_period() {
     let image = world.depart();
     let server = Use { locks: 1, ..Limits::SERVER.server };
     let mut next = world.another(Limits { server, ..Limits::SERVER });
+    world.catalog.forget_hosts(&[row(1, LOCAL)]).unwrap();
     assert!(matches!(next.arrive(&image), Err(NotTaken::Refused(_))));
-    assert_eq!(next.held(), 0);
+    assert_eq!((next.held(), world.catalog.monitored_hosts().unwrap()), (0, vec![]));
+    world.catalog.monitor_host(&row(1, LOCAL)).unwrap();
     next.nlm.locks.volume_opened(VOLUME);
     next.nlm.inherit(&next.catalog, &BTreeSet::from([LOCAL]), [VOLUME], HOUR).unwrap();
     next.nlm.notify(BTreeSet::from([LOCAL]));
