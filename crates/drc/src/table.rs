@@ -235,9 +235,9 @@ impl Calls {
         self.in_progress.remove(&key).map(|call| call.waiters)
     }
 
-    /// Caches the reply to a call of `volume`, which is sent to `connection`, until a time. One that
-    /// has less of its time left than all others is not cached if there is no room, nor one that
-    /// would take the place of a younger one.
+    /// Caches the reply to a call of `volume`, which is sent to `connection`, until a time. A reply
+    /// that is older than all others is not cached if there is no room, nor one that would take the
+    /// place of a younger one.
     pub(super) fn remember(
         &mut self,
         key: CallKey,
