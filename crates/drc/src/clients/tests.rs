@@ -373,7 +373,7 @@ fn an_orderly_end_of_the_last_connection_forgets_what_came_from_another_server()
     let moving = here.hand_over(&BTreeSet::from([VolumeId(1)]), now).remove(0).1;
     // A connection from before the move says nothing of the reply.
     drop(there.enter(v4(1), now));
-    there.take_up(VolumeId(1), &[moving.clone()], now);
+    there.take_up(VolumeId(1), std::slice::from_ref(&moving), now);
     assert_eq!(there.leave_in_order(v4(1), now), []);
     // Nor does one that ends while another is there, nor one that is lost.
     let calls = [(); 2].map(|()| there.enter(v4(1), now));
