@@ -126,8 +126,8 @@ impl Engine {
         locks
     }
 
-    /// Ends the tables of locks of those of `volumes` that are not served, with their grace periods.
-    /// Gives what was in them.
+    /// Ends the tables of locks of those of `volumes` that are not served, with their grace
+    /// periods. Gives the locks.
     pub(crate) fn release_unserved(
         &self,
         volumes: &BTreeSet<VolumeId>,
