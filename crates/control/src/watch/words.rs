@@ -28,7 +28,7 @@ pub(super) fn conditions() -> Vec<String> {
     .into()
 }
 
-/// What the history of a cluster lacks, among the conditions of its reports.
+/// A condition of reports of clusters: the history that they lack.
 pub(crate) const OF_CLUSTER: &str = "Periods are added up from what the gateways of the cluster recorded. What a gateway recorded that was removed from the cluster is not among them. The last 10 s, minute and hour are those of the gateway that serves the volume, since it came there.";
 
 /// A stretch of time that was judged as one, up to `now`.

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use weir_api::{GatewayHealth, GatewayState, Gateways, Health, UnservedVolume};
 use weir_catalog::Volume;
 
-/// What a gateway tells of itself.
+/// The state of a gateway, in its own words.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Told {
     /// The volumes that it has open, by their IDs.

@@ -169,8 +169,8 @@ weir_new_total{gateway=\"g2\"} 1
         assert_eq!(merged(answers), expected);
     }
 
-    /// What is shown of the gateways `g1`, with the second text, and `g2`, with the first in which
-    /// `from` is replaced.
+    /// The merged metrics of the gateways `g1`, with the second text, and `g2`, with the first in
+    /// which `from` is replaced.
     fn damaged(from: &str, to: &str) -> String {
         assert!(FIRST.contains(from), "{from}");
         let texts = [SECOND.to_owned(), FIRST.replace(from, to)];

@@ -63,8 +63,8 @@ pub(super) fn read(gateway: &str, text: &str) -> Option<Read> {
     Some(read)
 }
 
-/// What may follow the name of a metric of this type in those of its samples; nothing if there is
-/// no such type.
+/// The endings that names of samples may add to that of a metric of this type; none if there is no
+/// such type.
 fn suffixes(kind: &str) -> &'static [&'static str] {
     match kind {
         "gauge" | "unknown" | "stateset" => &[""],
@@ -123,7 +123,7 @@ fn split_labels(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// What is behind the quote that ends the value of a label.
+/// The text behind the quote that ends the value of a label.
 fn behind_value(text: &str) -> Option<&str> {
     let mut chars = text.chars();
     loop {
