@@ -35,8 +35,7 @@ impl Cluster for Commands {
 
     /// As of the latest step of the rules, of which there are several in a second.
     fn may_reply(&self) -> bool {
-        let status = self.0.status();
-        let status = status.borrow();
+        let status = Arc::clone(&self.0.status().borrow());
         status.right.allows(status.at)
     }
 
