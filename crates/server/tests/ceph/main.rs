@@ -329,7 +329,7 @@ fn the_second_gateway_stops(gateway: Gateway) {
     let Gateway { server, groups, sessions, behind, _directory, .. } = gateway;
     server.stop().unwrap();
     drop(groups);
-    sessions.end();
+    sessions.end(Duration::from_secs(60));
     behind.0.disconnect();
 }
 
