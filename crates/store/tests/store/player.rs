@@ -41,7 +41,8 @@ pub(crate) enum Step {
     Ranges { object: usize, from: u64, to: u64, most: usize },
 }
 
-const NAMES: [&[u8]; 9] = [b"a", b"b", b"c", b"\xff\xfe", b"d e", b"A", b"D e", b".", b".."];
+pub(crate) const NAMES: [&[u8]; 9] =
+    [b"a", b"b", b"c", b"\xff\xfe", b"d e", b"A", b"D e", b".", b".."];
 const SPECIAL: usize = 7;
 
 fn callers() -> [Credentials; 3] {
@@ -191,7 +192,7 @@ impl Seen {
 pub(crate) struct Player<S: Store> {
     pub(crate) store: S,
     pub(crate) objects: Vec<S::Object>,
-    directories: Vec<S::Object>,
+    pub(crate) directories: Vec<S::Object>,
     steps: u64,
 }
 
