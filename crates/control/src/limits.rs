@@ -100,7 +100,7 @@ pub(crate) const API_SEND_STALL_SECONDS: u32 = 60;
 
 /// Questions to one other gateway of a cluster at the same time. Each needs one of the places that
 /// it has for handshakes of one address, of which most are for links of words. Beyond: they wait,
-/// for [`ASK_TURN_WAIT`].
+/// for `ASK_TURN_WAIT`.
 pub const ASKS_GATEWAY_MAX: usize = 4;
 
 /// Longest that a question waits for others to the same gateway. Beyond: it gives no answer.
