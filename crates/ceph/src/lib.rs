@@ -24,4 +24,4 @@ pub use library::LibraryError;
 pub use monitors::CephMonitors;
 pub use mount::{Called, Entry, FileRef, InodeRef, Listing, Mount, New, Perm};
 pub use process::exit;
-pub use session::{Ceph, CephError, CephOptions, CephSession, Dealt, MOUNTS_MAX};
+pub use session::{Ceph, CephError, CephOptions, CephSession, Dealt, MOUNTS_MAX, MOUNTS_MIN};

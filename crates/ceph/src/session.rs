@@ -15,6 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Fewest mounts of one process: each volume has one, and another at its side.
+pub const MOUNTS_MIN: usize = 2;
 /// Most mounts of one process: each has threads, a cache, and sessions with monitors, metadata
 /// servers and OSDs.
 pub const MOUNTS_MAX: usize = 64;
@@ -37,7 +39,7 @@ pub struct CephOptions {
     /// The directory that is mounted, from the top of the file system, such as `/weir`. Paths of
     /// volumes begin there.
     pub top: String,
-    /// Mounts, from 1 to [`MOUNTS_MAX`].
+    /// Mounts, from [`MOUNTS_MIN`] to [`MOUNTS_MAX`].
     pub mounts: usize,
     /// Keep written data in this process until it is synced, and read ahead (libcephfs's object
     /// cache). Without, every read and write goes to the OSDs.
@@ -111,6 +113,7 @@ struct Slot {
 #[derive(Debug)]
 pub struct Dealt {
     mount: Arc<Mount>,
+    other: Arc<Mount>,
     volumes: Arc<AtomicUsize>,
 }
 
@@ -119,6 +122,13 @@ impl Dealt {
     #[must_use]
     pub fn mount(&self) -> &Arc<Mount> {
         &self.mount
+    }
+
+    /// Another mount of the same file system, to which the cluster is as strict as to another
+    /// process: the cache of this one does not have what the volume's has.
+    #[must_use]
+    pub fn other(&self) -> &Arc<Mount> {
+        &self.other
     }
 }
 
@@ -134,8 +144,9 @@ impl Ceph {
     /// # Errors
     /// [`CephError`], with what to do.
     pub fn connect(options: &CephOptions) -> Result<Self, CephError> {
-        if !(1..=MOUNTS_MAX).contains(&options.mounts) {
-            let words = format!("{} mounts: there can be 1 to {MOUNTS_MAX}", options.mounts);
+        if !(MOUNTS_MIN..=MOUNTS_MAX).contains(&options.mounts) {
+            let words =
+                format!("{} mounts: there can be {MOUNTS_MIN} to {MOUNTS_MAX}", options.mounts);
             return Err(CephError::Option(words));
         }
         let functions = CephFs::get()?;
@@ -152,9 +163,15 @@ impl Ceph {
     #[must_use]
     pub fn deal(&self) -> Option<Dealt> {
         let _one_at_a_time = self.dealing.lock();
-        let slot = self.slots.iter().min_by_key(|slot| slot.volumes.load(Relaxed))?;
+        let others = self.slots.iter().cycle().skip(1);
+        let pairs = self.slots.iter().zip(others);
+        let (slot, other) = pairs.min_by_key(|(slot, _)| slot.volumes.load(Relaxed))?;
         slot.volumes.fetch_add(1, Relaxed);
-        Some(Dealt { mount: Arc::clone(&slot.mount), volumes: Arc::clone(&slot.volumes) })
+        Some(Dealt {
+            mount: Arc::clone(&slot.mount),
+            other: Arc::clone(&other.mount),
+            volumes: Arc::clone(&slot.volumes),
+        })
     }
 
     /// All sessions, to be kept beside this gateway's lease.

@@ -65,7 +65,7 @@ fn main() {
         user: "admin".to_owned(),
         file_system: None,
         top: "/".to_owned(),
-        mounts: 1,
+        mounts: 2,
         object_cache,
         session_seconds: 60,
         mount_seconds: 30,

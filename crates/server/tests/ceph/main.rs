@@ -51,7 +51,7 @@ impl Behind {
             user: place.user.clone(),
             file_system: None,
             top: "/".to_owned(),
-            mounts: 1,
+            mounts: 2,
             object_cache: false,
             session_seconds: 30,
             mount_seconds: 30,

@@ -23,6 +23,7 @@ mod places;
 mod read_dir;
 mod record;
 mod remove;
+mod replace;
 mod rules;
 mod set_attr;
 mod usage;

@@ -3,6 +3,7 @@
 use super::create::{Place, searched};
 use super::error::fs_error;
 use super::object::CephObject;
+use super::replace;
 use super::volume::{Volume, c_name};
 use crate::sync::{Arc, Guard};
 use rustix::io::Errno;
@@ -191,18 +192,22 @@ fn move_entry(
     (source, target): (&Found, Option<&Found>),
     cred: &Credentials,
 ) -> FsResult<()> {
-    let perm = volume.mount().identity(cred).map_err(fs_error)?;
     let source_change = source.0.begin();
     let target_change = target.map(|(object, _)| object.begin());
     let target_size = target.map(|(object, _)| object.sizes.write());
     let target_attr = target.map(|(object, _)| volume.attr(object)).transpose()?;
-    let (old, new) = (c_name(from.1.as_bytes())?, c_name(to.1.as_bytes())?);
-    let renamed = volume.mount().rename((from.0.inode(), &old), (to.0.inode(), &new), &perm);
-    renamed.map_err(|errno| match errno {
-        // For a directory in the way that is not empty POSIX allows both.
-        Errno::EXIST => FsError::NotEmpty,
-        other => fs_error(other),
-    })?;
+    if target_attr.as_ref().is_some_and(replace::keeps_names) {
+        replace::rename(volume, (from, to), cred)?;
+    } else {
+        let perm = volume.mount().identity(cred).map_err(fs_error)?;
+        let (old, new) = (c_name(from.1.as_bytes())?, c_name(to.1.as_bytes())?);
+        let renamed = volume.mount().rename((from.0.inode(), &old), (to.0.inode(), &new), &perm);
+        renamed.map_err(|errno| match errno {
+            // For a directory in the way that is not empty POSIX allows both.
+            Errno::EXIST => FsError::NotEmpty,
+            other => fs_error(other),
+        })?;
+    }
     if let (Some((object, _)), Some(before)) = (target, &target_attr) {
         left(volume, object, before)?;
     }

@@ -264,6 +264,11 @@ impl Volume {
         self.dealt.mount()
     }
 
+    /// Another session, for what the volume's own cannot do.
+    pub(super) fn other_mount(&self) -> &Arc<Mount> {
+        self.dealt.other()
+    }
+
     /// The attributes of an object; see [`Volume::status`].
     pub(super) fn attr(&self, object: &CephObject) -> FsResult<Attr> {
         self.status(object).map(|(attr, _)| attr)

@@ -90,7 +90,7 @@ pub(crate) fn everywhere(case: impl Fn(&Bed)) {
 /// Runs `case` on a volume with options of the test's own.
 pub(crate) fn everywhere_with(options: &Options, case: impl Fn(&Bed)) {
     let Some(conf) = conf() else { return };
-    let bed = Bed::open(Arc::new(connect(conf, 1)), new_path(), options.clone());
+    let bed = Bed::open(Arc::new(connect(conf, 2)), new_path(), options.clone());
     case(&bed);
     bed.end();
 }

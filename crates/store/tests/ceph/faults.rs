@@ -20,7 +20,7 @@ impl Cluster {
     fn open() -> Option<Self> {
         let conf = conf()?;
         let directory = conf.parent().unwrap().to_str().unwrap().to_owned();
-        let bed = Bed::open(Arc::new(connect(conf, 1)), new_path(), options());
+        let bed = Bed::open(Arc::new(connect(conf, 2)), new_path(), options());
         Some(Self { directory, bed })
     }
 
@@ -59,7 +59,7 @@ fn write_stable(bed: &Bed, file: &Object, data: &[u8]) -> FsResult<()> {
 
 /// The data of a file as another gateway reads it, which has nothing in memory.
 fn read_elsewhere(bed: &Bed, file: &Object) -> Vec<u8> {
-    let other = connect(conf().unwrap(), 1);
+    let other = connect(conf().unwrap(), 2);
     let store = CephStore::open(&other, &bed.path, &options()).unwrap();
     let same = block_on(store.resolve(&bed.store.key(file))).unwrap();
     let data = block_on(store.read(&same, 0, 100, Vec::new())).unwrap().out;

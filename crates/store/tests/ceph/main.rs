@@ -9,6 +9,7 @@ mod common;
 mod details;
 mod faults;
 mod gateways;
+mod hard_links;
 mod model;
 #[path = "../store/player.rs"]
 mod player;

@@ -59,7 +59,7 @@ fn the_user_of_the_guide_may_do_what_a_gateway_does() {
     let Some(conf) = conf() else { return };
     let base = tempfile::tempdir().unwrap();
     let own = configuration(&conf, base.path());
-    let ceph = Arc::new(connect_as(own.clone(), USER, 1));
+    let ceph = Arc::new(connect_as(own.clone(), USER, 2));
     let (one, two, mark) = (format!("{}/one", new_path()), format!("{}/two", new_path()), "mark");
     for pool in [&one, &two] {
         claim_pool(&ceph, pool, mark).unwrap();
@@ -75,7 +75,7 @@ fn the_user_of_the_guide_may_do_what_a_gateway_does() {
     }
 
     // Another gateway is fenced, and this one goes on.
-    let fenced = Arc::new(connect_as(own.clone(), USER, 1));
+    let fenced = Arc::new(connect_as(own.clone(), USER, 2));
     let other = Bed::open(Arc::clone(&fenced), format!("{one}/volumes/8"), options());
     let sessions = fenced.sessions().unwrap();
     let addresses: Vec<_> = sessions.into_iter().map(|session| session.addresses).collect();

@@ -41,8 +41,7 @@ pub(crate) enum Step {
     Ranges { object: usize, from: u64, to: u64, most: usize },
 }
 
-pub(crate) const NAMES: [&[u8]; 9] =
-    [b"a", b"b", b"c", b"\xff\xfe", b"d e", b"A", b"D e", b".", b".."];
+const NAMES: [&[u8]; 9] = [b"a", b"b", b"c", b"\xff\xfe", b"d e", b"A", b"D e", b".", b".."];
 const SPECIAL: usize = 7;
 
 fn callers() -> [Credentials; 3] {
@@ -192,7 +191,7 @@ impl Seen {
 pub(crate) struct Player<S: Store> {
     pub(crate) store: S,
     pub(crate) objects: Vec<S::Object>,
-    pub(crate) directories: Vec<S::Object>,
+    directories: Vec<S::Object>,
     steps: u64,
 }
 
