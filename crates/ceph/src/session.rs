@@ -197,8 +197,19 @@ impl Ceph {
         if self.epoch.load(Relaxed) >= epoch {
             return Ok(());
         }
-        self.slots.iter().try_for_each(|slot| slot.mount.fetch_map())?;
+        self.fetch_map()?;
         self.epoch.fetch_max(epoch, Relaxed);
+        Ok(())
+    }
+
+    /// Gives every session the newest map of OSDs that the monitors have, as
+    /// [`Ceph::wait_for_epoch`] does for one that it does not know: for blocklists of which no epoch
+    /// is known. Blocks until the monitors answer.
+    ///
+    /// # Errors
+    /// As for [`Ceph::wait_for_epoch`].
+    pub fn fetch_map(&self) -> std::io::Result<()> {
+        self.slots.iter().try_for_each(|slot| slot.mount.fetch_map())?;
         Ok(())
     }
 

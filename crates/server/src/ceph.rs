@@ -113,6 +113,15 @@ mod with {
             self.0.ceph.wait_for_epoch(epoch)
         }
 
+        /// Returns when every blocklist that the monitors have is in force for whatever these
+        /// sessions do next. Blocks until the monitors answer.
+        ///
+        /// # Errors
+        /// A session has ended.
+        pub fn wait_for_all_epochs(&self) -> io::Result<()> {
+            self.0.ceph.fetch_map()
+        }
+
         /// Has Ceph ended a session? Then this process has to end.
         #[must_use]
         pub fn is_lost(&self) -> bool {

@@ -44,10 +44,14 @@ impl Service for Volumes {
     fn adopt(&self, group: GroupId, came: Came) -> Result<(), Failure> {
         // A volume that was moved or deleted elsewhere is not made anew where it was.
         self.catalog.follow().map_err(|error| Failure(error.to_string()))?;
-        if let Came::Taken { barrier, .. } = came {
-            let failed = |error: std::io::Error| Failure(format!("Ceph: {error}"));
-            self.ceph.wait_for_epoch(barrier.0).map_err(failed)?;
+        match came {
+            Came::New => Ok(()),
+            // The home before may have taken the group over a moment ago. The OSDs that it has
+            // spoken to know of the blocklist since, and others may not.
+            Came::Handed { .. } => self.ceph.wait_for_all_epochs(),
+            Came::Taken { barrier, .. } => self.ceph.wait_for_epoch(barrier.0),
         }
+        .map_err(|error| Failure(format!("Ceph: {error}")))?;
         let arrival = match came {
             Came::New => Arrival::New,
             Came::Handed { from } => Arrival::Handed { from, to: self.life },
