@@ -57,8 +57,10 @@ impl Volume {
         let (values, mask) = attrs::to_set(&rest);
         if mask != 0 {
             let perm = self.mount().identity(cred).map_err(fs_error)?;
-            let perm = Some(&perm);
-            self.mount().setattr(object.inode(), values, mask, perm).map_err(of_object)?;
+            self.counted(object, || {
+                let set = self.mount().setattr(object.inode(), values, mask, Some(&perm));
+                set.map_err(of_object)
+            })?;
         }
         if object.kind != FileKind::Symlink {
             set_mode(self, object, wanted)?;
@@ -87,7 +89,9 @@ impl Volume {
         let perm = self.mount().identity(cred).map_err(fs_error)?;
         // An access list that says no more than the mode is not kept.
         let kept = acl.filter(|acl| kind == AclKind::Default || !acl.is_mode());
-        attrs::write_acl(self.mount(), object.inode(), kind, kept, &perm).map_err(of_object)?;
+        self.counted(object, || {
+            attrs::write_acl(self.mount(), object.inode(), kind, kept, &perm).map_err(of_object)
+        })?;
         if let (AclKind::Access, Some(acl)) = (kind, acl) {
             let mode = before.mode & !PERMISSION_BITS | acl.mode_bits();
             set_mode(self, object, chmod(mode, before.gid, cred))?;
@@ -157,8 +161,11 @@ impl Volume {
             dos: Some(dos).filter(|dos| *dos != DosAttributes::of_new(object.kind)),
         };
         let bytes = (!kept.is_empty()).then(|| kept.write());
-        self.mount().setxattr(object.inode(), NAME, bytes.as_deref(), None).map_err(of_object)?;
-        self.details(object)
+        let (attr, change) = self.counted(object, || {
+            let set = self.mount().setxattr(object.inode(), NAME, bytes.as_deref(), None);
+            set.map_err(of_object)
+        })?;
+        Ok((attr, Details { birth, dos, change }))
     }
 }
 

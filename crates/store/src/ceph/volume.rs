@@ -296,6 +296,26 @@ impl Volume {
         Ok((attr, found.version))
     }
 
+    /// Has the metadata server make a change, and gives the attributes and the count of changes
+    /// afterwards. The server counts on from the changes that it knows of. If libcephfs has counted
+    /// others that it has not told the server yet, such as unstable writes, the server's count may
+    /// be one that libcephfs has already. Then it tells the server, and the change is made again.
+    pub(super) fn counted(
+        &self,
+        object: &CephObject,
+        change: impl Fn() -> FsResult<()>,
+    ) -> FsResult<(Attr, u64)> {
+        let (_, before) = self.status(object)?;
+        change()?;
+        let (attr, after) = self.status(object)?;
+        if after != before {
+            return Ok((attr, after));
+        }
+        object.sync()?;
+        change()?;
+        self.status(object)
+    }
+
     /// The attributes after the last name may be gone: without one there are no links.
     pub(super) fn attr_or_gone(&self, object: &CephObject, before: &Attr) -> FsResult<Attr> {
         match self.attr(object) {

@@ -1,11 +1,13 @@
 //! Birth, DOS attributes and the count of changes on CephFS.
 
+use crate::acl::for_friend;
 use crate::common::{Object, ROOT, block_on, everywhere};
 use std::collections::HashMap;
 use weir_core::attr::SetTime;
 use weir_core::store::{MakeKind, Want};
 use weir_core::{
-    Credentials, Details, DosAttributes, FsError, Name, SetAttr, SetDetails, Store, Timestamp,
+    Access, AclKind, Credentials, Details, DosAttributes, FsError, Name, SetAttr, SetDetails,
+    Store, Timestamp,
 };
 
 fn details(store: &impl Store<Object = Object>, object: &Object) -> Details {
@@ -89,6 +91,42 @@ fn every_change_is_counted_and_no_count_comes_again() {
                 let before = seen.insert((number, found.change), state);
                 assert!(before.is_none_or(|before| before == state), "the same count again");
             }
+        }
+    });
+}
+
+/// Unstable writes are counted by this gateway alone at first, and changes of attributes by the
+/// metadata server.
+#[test]
+fn changes_beside_unstable_writes_are_counted() {
+    everywhere(|bed| {
+        let file = bed.create(&bed.root(), b"file", 0o600, &ROOT).unwrap();
+        let count = || details(&bed.store, &file).change;
+        for round in 0..60u64 {
+            for _ in 0..=round % 7 {
+                let before = count();
+                bed.write(&file, round, b"data").unwrap();
+                assert!(count() > before, "a write in round {round}");
+            }
+            let before = count();
+            match round % 3 {
+                0 => {
+                    let set = born(round.cast_signed());
+                    let _set = block_on(bed.store.set_details(&file, &set, &ROOT)).unwrap();
+                }
+                1 => {
+                    let set =
+                        SetAttr { uid: Some(u32::from(round % 2 == 0)), ..SetAttr::default() };
+                    bed.set(&file, &set, &ROOT).unwrap();
+                }
+                _ => {
+                    let list = for_friend(Access::READ, Access::WRITE);
+                    let list = Some(&list).filter(|_| round % 2 == 0);
+                    let set = block_on(bed.store.set_acl(&file, AclKind::Access, list, &ROOT));
+                    set.unwrap();
+                }
+            }
+            assert!(count() > before, "round {round}");
         }
     });
 }
