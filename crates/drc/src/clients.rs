@@ -23,9 +23,6 @@ const LOOKS: usize = 2;
 struct Known {
     calls: Arc<DrcClient>,
     connections: usize,
-    /// A connection has begun since the last reply of another process was entered. Without one the
-    /// client had no way to ask for that reply.
-    met: bool,
     /// The client is in [`Table::leaving`].
     leaving: bool,
     /// The expiry of its oldest reply, its key in [`Table::due`].
@@ -87,13 +84,11 @@ impl Clients {
             Known {
                 calls: Arc::new(DrcClient::new(self.fingerprints, client, register)),
                 connections: 0,
-                met: false,
                 leaving: false,
                 due: None,
             }
         });
         known.connections += 1;
-        known.met = true;
         let calls = Arc::clone(&known.calls);
         table.forget_gone();
         calls
@@ -143,33 +138,18 @@ impl Clients {
     ) {
         let calls = self.enter(client, now);
         calls.remember(call, reply, now);
-        if let Some(known) = lock(&self.register.table).known.get_mut(&client) {
-            known.met = false;
-        }
         drop(calls);
         self.register.make_room(now);
         self.leave(client, now);
-    }
-
-    /// A connection of `client` ended in an orderly way: the client has all its replies. If it was
-    /// the last one, replies that other processes have sent before are forgotten too, because the
-    /// next client at its address may use their xids again. Returns the calls that volumes are to
-    /// remove from their records.
-    pub fn leave_in_order(&self, client: ClientKey, now: Mono) -> Vec<(VolumeId, CallId)> {
-        self.register.forget_old(now);
-        let last = lock(&self.register.table).disconnect(client);
-        let forgotten = last.map(|calls| calls.forget_earlier()).unwrap_or_default();
-        let mut table = lock(&self.register.table);
-        table.may_be_gone(client);
-        table.forget_gone();
-        forgotten
     }
 
     /// A connection of `client` ended.
     pub fn leave(&self, client: ClientKey, now: Mono) {
         self.register.forget_old(now);
         let mut table = lock(&self.register.table);
-        table.disconnect(client);
+        if let Some(known) = table.known.get_mut(&client) {
+            known.connections = known.connections.saturating_sub(1);
+        }
         table.may_be_gone(client);
         table.forget_gone();
     }
@@ -226,14 +206,6 @@ impl Register {
 }
 
 impl Table {
-    /// Counts a connection of `client` less. Gives the client's calls if it was the last one, and
-    /// the client could have asked for all replies over it.
-    fn disconnect(&mut self, client: ClientKey) -> Option<Arc<DrcClient>> {
-        let known = self.known.get_mut(&client)?;
-        known.connections = known.connections.saturating_sub(1);
-        (known.connections == 0 && known.met).then(|| Arc::clone(&known.calls))
-    }
-
     fn set_due(&mut self, client: ClientKey, due: Option<Mono>) {
         let Some(known) = self.known.get_mut(&client).filter(|known| known.due != due) else {
             return;

@@ -118,11 +118,6 @@ impl DrcClient {
         forgotten.into_iter().filter_map(on_record).collect()
     }
 
-    /// Forgets the replies that other processes have sent, as [`Self::forget_connection`] does.
-    pub(super) fn forget_earlier(&self) -> Vec<(VolumeId, CallId)> {
-        self.forget_connection(EARLIER)
-    }
-
     /// Caches the reply to a call of a volume that another process has executed, until a time.
     pub(super) fn remember(
         &self,

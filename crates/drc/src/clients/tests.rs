@@ -367,21 +367,15 @@ fn a_moved_reply_does_not_take_the_place_of_a_younger_one() {
 }
 
 #[test]
-fn an_orderly_end_of_the_last_connection_forgets_what_came_from_another_server() {
+fn a_connection_that_ends_in_order_leaves_replies_of_another_server() {
     let (here, there, now) = (Clients::new(7), Clients::new(7), Mono::ZERO);
     executes(&here, 1, 1, now);
     let moving = here.hand_over(&BTreeSet::from([VolumeId(1)]), now).remove(0).1;
-    // A connection from before the move says nothing of the reply.
-    drop(there.enter(v4(1), now));
-    there.take_up(VolumeId(1), std::slice::from_ref(&moving), now);
-    assert_eq!(there.leave_in_order(v4(1), now), []);
-    // Nor does one that ends while another is there, nor one that is lost.
-    let calls = [(); 2].map(|()| there.enter(v4(1), now));
-    assert_eq!(there.leave_in_order(v4(1), now), []);
+    there.take_up(VolumeId(1), &[moving], now);
+    // The client first asks whether the server is there, over a connection of its own.
+    let calls = there.enter(v4(1), now);
+    assert_eq!(calls.forget_connection(1), []);
     drop(calls);
     there.leave(v4(1), now);
-    drop(there.enter(v4(1), now));
-    let forgotten = there.leave_in_order(v4(1), now);
-    assert_eq!(forgotten.iter().map(|(_, call)| call.xid).collect::<Vec<_>>(), [1]);
-    assert!(executes(&there, 1, 1, now), "the next client at the address means another call");
+    assert_eq!(ask_once(&there, v4(1), 1, now), Some(1u32.to_be_bytes().to_vec()));
 }

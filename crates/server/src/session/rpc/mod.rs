@@ -108,19 +108,14 @@ impl RpcSession {
         took_all: bool,
     ) {
         let Self { drc, client, .. } = self;
-        let mut calls = if took_all { drc.forget_connection(connection.token) } else { Vec::new() };
-        drop(drc);
-        let now = engine.clock.now();
-        if took_all {
-            calls.extend(engine.clients.leave_in_order(client, now));
-        } else {
-            engine.clients.leave(client, now);
-        }
+        let calls = if took_all { drc.forget_connection(connection.token) } else { Vec::new() };
         for (volume, calls) in by_volume(calls) {
             if let Some(served) = view.load().by_id(volume) {
                 served.volume.store.forget_calls(&calls);
             }
         }
+        drop(drc);
+        engine.clients.leave(client, engine.clock.now());
     }
 }
 
