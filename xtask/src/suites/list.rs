@@ -274,12 +274,13 @@ fn run_workspace(run: &Run<'_>) -> Result<Tally> {
     for tests in [qos, server] {
         let mut schedules = Command::new("cargo");
         schedules.args(["test", "--locked", "--no-fail-fast"]);
-        // With these packages the dependencies have the features that they have in the workspace,
-        // and are not built once more.
-        for package in ["qos", "server", "api", "control", "lab", "weir"] {
+        // With these packages and features the dependencies have the features that they have in the
+        // workspace, and are not built once more.
+        for package in ["qos", "server", "api", "control", "weir"] {
             schedules.arg(format!("--package=weir-{package}"));
         }
-        schedules.arg("--features=weir-qos/schedules,weir-server/schedules").args(tests);
+        let features = "--features=weir-weir/cluster,weir-qos/schedules,weir-server/schedules";
+        schedules.arg(features).args(tests);
         tally += count_lines(&mut schedules, run.mark, cargo_line)?;
     }
     Ok(tally)
