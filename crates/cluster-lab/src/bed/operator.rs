@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{
-    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, NewAddress, NewPool,
-    NewVolume, Qos, Squash, TermsChange, VolumeChange,
+    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, Gateways, NewAddress,
+    NewPool, NewVolume, Qos, Squash, TermsChange, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
@@ -160,6 +160,17 @@ impl Operator {
     /// In the server's own words.
     pub(crate) fn gateways(&self) -> Result<Vec<Gateway>> {
         self.runtime.block_on(self.client.gateways()).context("listing the gateways")
+    }
+
+    /// Does the gateway of this name answer the one that is asked, which collects the metrics of
+    /// all?
+    ///
+    /// # Errors
+    /// No answer, or a refusal.
+    pub(crate) fn reaches(&self, gateway: &str) -> Result<bool> {
+        let all = self.client.metrics_of(Gateways::All);
+        let text = self.runtime.block_on(all).context("asking for the metrics of all gateways")?;
+        Ok(text.contains(&format!("weir_gateway_up{{gateway=\"{gateway}\"}} 1")))
     }
 
     /// All addresses.

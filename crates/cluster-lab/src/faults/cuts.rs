@@ -18,7 +18,7 @@ pub(super) const FAULTS: [Fault; 4] = [
     ),
     Fault::quiet(
         "cut-from-peers",
-        "A gateway is cut from the machines of all other gateways for 10 s. Nothing happens.",
+        "A gateway is cut from the machines of all other gateways for 10 s. Neither side has the answers of the other in its view. Nothing else happens.",
         from_peers,
     ),
     Fault::quiet(
@@ -38,7 +38,14 @@ fn from_etcd(scene: &mut Scene<'_>) -> Result<()> {
 }
 
 fn from_peers(scene: &mut Scene<'_>) -> Result<()> {
-    hold(scene, Side::Peers, true)
+    let victim = scene.choose()?;
+    let cut = Cut::make(victim, Side::Peers)?;
+    // While etcd answers, gateways need no word of each other, and might send none.
+    scene.are_apart(victim)?;
+    scene.serves_for(CUT)?;
+    mend(scene, cut)?;
+    scene.ask_again(victim);
+    Ok(())
 }
 
 fn from_ceph(scene: &mut Scene<'_>) -> Result<()> {

@@ -96,12 +96,33 @@ impl<'a> Scene<'a> {
         self.stage.gateways.get_mut(place).context("there is no such gateway")
     }
 
-    /// The operator of a gateway that can be asked.
-    pub(crate) fn observer(&self) -> Result<&Operator> {
+    /// A gateway that can be asked.
+    fn asked(&self) -> Result<Machine> {
         let can_be_asked = |gateway: &&Gateway| !self.unasked.contains(&gateway.machine());
         let first = self.stage.gateways.iter().find(can_be_asked);
-        let place = self.stage.place(first.context("no gateway can be asked")?.machine())?;
+        Ok(first.context("no gateway can be asked")?.machine())
+    }
+
+    fn operator(&self, machine: Machine) -> Result<&Operator> {
+        let place = self.stage.place(machine)?;
         self.stage.operators.get(place).context("a gateway has no operator")
+    }
+
+    /// The operator of a gateway that can be asked.
+    pub(crate) fn observer(&self) -> Result<&Operator> {
+        self.operator(self.asked()?)
+    }
+
+    /// Has a gateway and another ask each other something. They have to find that the other does
+    /// not answer.
+    pub(super) fn are_apart(&mut self, machine: Machine) -> Result<()> {
+        let other = self.asked()?;
+        for (from, to) in [(other, machine), (machine, other)] {
+            if self.operator(from)?.reaches(&to.name())? {
+                self.miss(format!("{} reaches {}", from.name(), to.name()));
+            }
+        }
+        Ok(())
     }
 
     /// Starts a gateway that was killed.
