@@ -3,7 +3,7 @@
 
     smb-record.py FILE HOST:PORT
 
-Prints the port of 127.0.0.1 that it listens on, and runs until it is killed."""
+Listens on HOST, an address of this machine, prints the port there, and runs until it is killed."""
 
 import socket
 import sys
@@ -20,7 +20,7 @@ def carry(source, target, record):
 def main():
     name, server = sys.argv[1:]
     host, port = server.rsplit(":", 1)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server((host, 0))
     # Unbuffered, so that a signal loses nothing.
     record = open(name, "wb", buffering=0)
     print(listener.getsockname()[1], flush=True)

@@ -1,4 +1,5 @@
-# The SMB suites' server as Weir, with the volume of each share in one pool.
+# The SMB suites' server as Weir, with the volume of each share in one pool. smb-weir-cephfs.bash
+# replaces share_dir, prepare, make_pool and await_volumes.
 
 share_dir() { echo "$data/pools/1/volumes/$(smb_volume "$1")/root"; }
 
@@ -30,14 +31,23 @@ weir_share() {
     esac
 }
 
+# prepare: makes what the server needs before its first start.
+prepare() { :; }
+
+make_pool() { weir pool create main --level ultra --size 100TiB; }
+
+# await_volumes: returns when those that are there are served. A server alone has them before it answers.
+await_volumes() { :; }
+
 # The first start makes users, volumes and rules online. SMB_SIGNING is `required` or `offered`.
 start_smb() {
     local name user
+    [ -e "$work/made" ] || prepare || return 1
     "$WEIR" serve --data "$data" --nfs 0.0.0.0:2049 --smb "0.0.0.0:$smb_port" \
         --smb-signing "${SMB_SIGNING:-required}" >>"$work/server.log" 2>&1 &
     server=$!
     for _ in $(seq 300); do
-        ! { (: <"/dev/tcp/$smb_host/$smb_port") 2>/dev/null && weir pool list 2>/dev/null; } || break
+        ! { (: <"/dev/tcp/127.0.0.1/$smb_port") 2>/dev/null && weir pool list 2>/dev/null; } || break
         kill -0 "$server" 2>/dev/null || break
         sleep 0.1
     done
@@ -45,8 +55,11 @@ start_smb() {
         tail -n 20 "$work/server.log" | sed 's/^/# /'
         return 1
     fi
-    [ ! -e "$work/made" ] || return 0
-    weir pool create main --level ultra --size 100TiB || return 1
+    if [ -e "$work/made" ]; then
+        await_volumes
+        return
+    fi
+    make_pool || return 1
     for user in $smb_users; do
         printf '%s\n' "${smb_password[$user]}" |
             weir user create "$user" --uid "${smb_uid[$user]}" || return 1
@@ -55,6 +68,7 @@ start_smb() {
     weir export add work --network 10.77.0.0/24 --access rw --squash none || return 1
     smb_nfs_port=2049
     touch "$work/made"
+    await_volumes
 }
 
 stop_smb() {

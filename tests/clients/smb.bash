@@ -20,6 +20,12 @@ smb_host=127.0.0.1
 smb_port=445
 
 SMB_PEER=${SMB_PEER:-weir}
+# The program that it is, of which the files may lie in several ways: weir or samba.
+smb_program=${SMB_PEER%%-*}
+# The list of tests that have another verdict where the files lie, if there are any.
+smb_known=''
+# How many times as long as elsewhere a test of smbtorture may take.
+smb_slow=1
 case $SMB_PEER in
 # This machine's smbd is no program of ours, and needs none.
 samba) : "${WEIR:=/bin/true}" ;;

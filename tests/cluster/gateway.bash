@@ -1,5 +1,5 @@
 # Sourced after suite.bash, in the sandbox: a cluster of one gateway with etcd and Ceph of its own. The
-# engines and the gateway's helper last as long as the sandbox; the caller starts and stops the server.
+# engines end with the suite, and the gateway's helper with the sandbox; the caller starts and stops the server.
 #
 # Not here: pools and volumes, and what happens to several gateways (crates/cluster-lab).
 
@@ -17,6 +17,13 @@ start_engines() {
     try "$work/etcd.out" "$repository/tests/cluster/etcd.py" up "$work/etcd" &&
         OSDS=1 SIZE=1 try "$work/ceph.out" "$repository/tests/cluster/ceph.py" up "$work/ceph"
 }
+
+# Before their files are removed, or one that writes makes new ones meanwhile.
+stop_engines() {
+    [ ! -d "$work/ceph/run" ] || "$repository/tests/cluster/ceph.py" down "$work/ceph"
+    [ ! -e "$work/etcd/net" ] || "$repository/tests/cluster/etcd.py" down "$work/etcd"
+}
+trap 'stop_engines; finish' EXIT
 
 # make_gateway: a cluster with this machine as its gateway, and the gateway's helper, which puts the
 # addresses of the cluster on weir0.

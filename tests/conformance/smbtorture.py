@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs smbtorture's SMB 3.1.1 tests one by one and judges them by two tables.
 
-    smbtorture.py [--peer NAME] [--out FILE] [--only PATTERN] CONFIGURATION HOST:PORT USER PASSWORD SHARE...
+    smbtorture.py [--peer NAME] [--known-here FILE] [--slow FACTOR] [--out FILE] [--only PATTERN]
+                  CONFIGURATION HOST:PORT USER PASSWORD SHARE...
 
 Every test is a process of its own with a time limit, so that one which hangs costs only itself. One
 test at a time runs in each SHARE. Verdicts are pass, fail, skip and timeout.
@@ -9,7 +10,9 @@ test at a time runs in each SHARE. Verdicts are pass, fail, skip and timeout.
 smbtorture-samba.tsv has the verdicts of Samba itself. smbtorture-known.tsv has the tests that do not
 pass on Weir, the verdict they have instead, and why. A test that is not listed must pass, and a listed
 one must have its verdict: one that passes is an error too. A reason that begins with `samba` holds
-only for tests that Samba does not pass either. With --peer samba its own table is the expectation.
+only for tests that Samba does not pass either. --known-here names a list of the tests that have another
+verdict where this server's files lie. With --peer samba its own table is the expectation. Time limits
+are FACTOR times as long.
 
 Results in the form of the Test Anything Protocol: a test that keeps to a listed verdict is `ok` and
 marked SKIP, because it shows nothing about Weir. --out writes the verdicts in the form of Samba's table."""
@@ -88,7 +91,7 @@ def run(name, share, arguments):
         )
         late = False
         try:
-            output, _ = process.communicate(timeout=LONGER.get(name, LIMIT))
+            output, _ = process.communicate(timeout=LONGER.get(name, LIMIT) * arguments.slow)
         except subprocess.TimeoutExpired:
             late = True
             os.killpg(process.pid, signal.SIGKILL)
@@ -104,19 +107,24 @@ def samba_table():
     return {test: (verdict, float(seconds)) for test, verdict, seconds in rows}
 
 
-def known_table(samba):
-    """Verdict and reason of each listed test. Reasons are explained in lines of `# ID: words`."""
-    text = (HERE / "smbtorture-known.tsv").read_text()
+def rows_of(path, errors):
+    """Test, verdict and reason of each row. Reasons are explained in lines of `# ID: words`."""
+    text = path.read_text()
     reasons = set(re.findall(r"^# ([a-z-]+): ", text, re.M))
-    known, errors = {}, []
-    for line in text.splitlines():
-        if not line or line.startswith("#"):
-            continue
-        test, verdict, reason = line.split("\t")
-        if test in known:
-            errors.append(test + " is listed twice")
+    rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    for test, _, reason in rows:
         if reason not in reasons:
             errors.append("%s: no line explains `%s`" % (test, reason))
+    for test, count in collections.Counter(test for test, _, _ in rows).items():
+        if count > 1:
+            errors.append(test + " is listed twice")
+    return rows
+
+
+def known_table(samba):
+    """Verdict and reason of each listed test, and what is wrong with the list."""
+    known, errors = {}, []
+    for test, verdict, reason in rows_of(HERE / "smbtorture-known.tsv", errors):
         if verdict not in ["fail", "skip", "timeout"]:
             errors.append("%s: `%s` is no verdict to list" % (test, verdict))
         if test not in samba:
@@ -125,6 +133,18 @@ def known_table(samba):
             errors.append("%s passes on Samba, so `%s` is no reason" % (test, reason))
         known[test] = (verdict, reason)
     return known, errors
+
+
+def add_known_here(known, path, samba, errors):
+    """Puts the verdicts of another list, of the place where the files lie, before those of `known`."""
+    for test, verdict, reason in rows_of(path, errors):
+        if not test.startswith("smb2."):
+            continue
+        if test not in samba:
+            errors.append(test + " is listed and not a test of Samba's table")
+        if verdict == known.get(test, ("pass", ""))[0]:
+            errors.append("%s: `%s` is its verdict without this list" % (test, verdict))
+        known[test] = (verdict, reason)
 
 
 def judge(name, result, expected, reason):
@@ -177,6 +197,8 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--peer", default="weir")
+    parser.add_argument("--known-here", default="")
+    parser.add_argument("--slow", type=int, default=1)
     parser.add_argument("--out")
     parser.add_argument("--only", default="")
     for name in ["configuration", "server", "user", "password"]:
@@ -189,6 +211,8 @@ def main():
         known, errors = {test: (verdict, "as in the table") for test, (verdict, _) in samba.items()}, []
     else:
         known, errors = known_table(samba)
+        if arguments.known_here:
+            add_known_here(known, pathlib.Path(arguments.known_here), samba, errors)
     names = tests_of(SUITES)
     errors += ["smbtorture does not have %s any more" % test for test in sorted(samba.keys() - set(names))]
     names = [name for name in names if re.search(arguments.only, name)]

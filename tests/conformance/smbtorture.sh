@@ -14,7 +14,7 @@ export SAMBA_MIN_PROTOCOL=SMB2_02
 . "$clients/smb.bash"
 
 start_smb || exit 1
-"$here/smbtorture.py" --peer "$SMB_PEER" "$@" "$(client_configuration)" "$smb_host:$smb_port" anna "${smb_password[anna]}" torture0 torture1 ||
+"$here/smbtorture.py" --peer "$smb_program" --known-here "$smb_known" --slow "$smb_slow" "$@" "$(client_configuration)" "$smb_host:$smb_port" anna "${smb_password[anna]}" torture0 torture1 ||
     failed=1
 check server-stops-on-request stop_smb
 if [ $failed -ne 0 ]; then

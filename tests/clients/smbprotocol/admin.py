@@ -66,7 +66,7 @@ def lists_sessions(server):
     with Client(server) as plain, Client(server, server.other, sealed=True) as sealed:
         file = plain.open("listed-by-session")
         one, other = session_of(plain), session_of(sealed)
-        same((one["user"], one["client"], one["dialect"]), (server.user, server.address[0], "3.1.1"))
+        same((one["user"], one["client"], one["dialect"]), (server.user, server.client, "3.1.1"))
         same((one["signing_required"], one["encrypted"], one["opens"]), (True, False, 1))
         same((one["shares"], one["signing"]), (["work"], "AES-GMAC"))
         assert one["idle_seconds"] < 60 and one["cipher"].startswith("AES-"), one
@@ -86,7 +86,7 @@ def lists_opens(server):
         listed = {one["path"]: one for one in opens_of(client)}
         same(sorted(listed), ["", "opened/here"])
         one = listed["opened/here"]
-        same((one["volume"], one["user"], one["client"]), ("work", server.user, server.address[0]))
+        same((one["volume"], one["user"], one["client"]), ("work", server.user, server.client))
         same((one["access"], one["sharing"], one["delete_pending"]), (["read", "write", "delete"], ["read"], False))
         same(one["access_mask"], ALL)
         client.rename(file, r"opened\there")
@@ -250,7 +250,7 @@ def records_logins(server):
     fails_to_log_in(server, server.other, "Geheimes Wort")
     fails_to_log_in(server, "nobody-here", "Geheimes Wort")
     new = new_records(before, 4)
-    here = server.address[0]
+    here = server.client
     same(
         [(record["event"], record["who"], record["from"], record.get("code")) for record in new],
         [
