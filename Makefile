@@ -25,7 +25,7 @@ VDBENCH_OUT ?= target/vdbench-hosts
 PAIRS_OUT ?= target/pairs
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo cluster-faults cluster-crash cluster-upgrade
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo cluster-faults cluster-crash cluster-upgrade smb-cephfs
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -101,6 +101,13 @@ client-cost: ## what an operation costs weir bench and other NFS clients in user
 
 conformance: ## pjdfstest over the Linux kernel's client, beside NFS-Ganesha (needs root; docs/conformance.md)
 	cargo xtask conformance
+
+smb-cephfs: ## smbclient, smbprotocol and smbtorture against a gateway with volumes on CephFS (needs root; docs/conformance.md)
+	cargo xtask preflight smb-cephfs
+	cargo build --profile test --locked --package weir-weir --features cluster
+	WEIR=target/debug/weir SMB_PEER=weir-cephfs tests/clients/smbclient.sh
+	WEIR=target/debug/weir SMB_PEER=weir-cephfs tests/clients/smbprotocol.sh
+	WEIR=target/debug/weir SMB_PEER=weir-cephfs tests/conformance/smbtorture.sh
 
 usage: ## usage against a model, 10 million random operations each on ext4 and XFS (needs root)
 	WEIR_USAGE_OPERATIONS=10000000 cargo test --release -p weir-store --test store -- usage::exact --nocapture

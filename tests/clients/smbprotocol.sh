@@ -34,7 +34,8 @@ tests_of() {
     local half=$1 files name
     shift
     case $half in
-    cases | sparse) files=("$here/smbprotocol/$half.py") ;;
+    cases) files=("$here/smbprotocol/cases.py") ;;
+    sparse) files=("$here/smbprotocol/sparse.py") ;;
     hostile)
         files=("$here/smbprotocol/logins.py" "$here/smbprotocol/beginnings.py" "$here/smbprotocol/messages.py"
             "$here/smbprotocol/ids.py" "$here/smbprotocol/files.py")

@@ -101,6 +101,15 @@ const FOR_CLUSTER: [Needed; 15] = [
     ("/usr/share/doc/librados2/copyright", "librados2"),
 ];
 
+/// For `make smb-cephfs`, beside those for clusters: the clients, and the client of Ceph that shows
+/// the files to them.
+const FOR_SMB_CEPHFS: [Needed; 4] = [
+    ("smbclient", "smbclient"),
+    ("smbtorture", "samba-testsuite"),
+    ("ceph-fuse", "ceph-fuse"),
+    ("/usr/lib/python3.11/ensurepip/__init__.py", "python3-venv"),
+];
+
 /// For `make deb`.
 const FOR_DEB: [Needed; 2] = [("dh", "debhelper"), ("dpkg-buildpackage", "dpkg-dev")];
 
@@ -126,6 +135,14 @@ pub(crate) fn peers() -> Result<()> {
 /// The missing things that can't be installed.
 pub(crate) fn cluster() -> Result<()> {
     require(&FOR_CLUSTER)
+}
+
+/// Prepares for `make smb-cephfs`.
+///
+/// # Errors
+/// The missing things that can't be installed.
+pub(crate) fn smb_cephfs() -> Result<()> {
+    require(&[&FOR_CLUSTER[..], &FOR_SMB_CEPHFS].concat())
 }
 
 /// Prepares for `make conformance`.
