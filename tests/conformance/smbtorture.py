@@ -11,8 +11,8 @@ smbtorture-samba.tsv has the verdicts of Samba itself. smbtorture-known.tsv has 
 pass on Weir, the verdict they have instead, and why. A test that is not listed must pass, and a listed
 one must have its verdict: one that passes is an error too. A reason that begins with `samba` holds
 only for tests that Samba does not pass either. --known-here names a list of the tests that have another
-verdict where this server's files lie. With --peer samba its own table is the expectation. Time limits
-are FACTOR times as long.
+verdict where this server's files lie; there `omit` stands for a test that is not run. With --peer samba
+its own table is the expectation. Time limits are FACTOR times as long.
 
 Results in the form of the Test Anything Protocol: a test that keeps to a listed verdict is `ok` and
 marked SKIP, because it shows nothing about Weir. --out writes the verdicts in the form of Samba's table."""
@@ -216,6 +216,10 @@ def main():
     names = tests_of(SUITES)
     errors += ["smbtorture does not have %s any more" % test for test in sorted(samba.keys() - set(names))]
     names = [name for name in names if re.search(arguments.only, name)]
+    omitted = [name for name in names if known.get(name, ("", ""))[0] == "omit"]
+    for name in omitted:
+        print("ok - %s # SKIP omit: %s" % (name, known[name][1]))
+    names = [name for name in names if name not in omitted]
     failed = len(errors)
     for error in errors:
         print("not ok - tables # " + error)
