@@ -16,6 +16,7 @@ OTHERS ?= 20
 CLUSTER_CRASH_OUT ?= docs/cluster-crash
 UPGRADE_FROM ?= db8735a3
 CLUSTER_UPGRADE_OUT ?= target/cluster-upgrade
+CLUSTER_PEERS_OUT ?= docs/performance
 MANY_OUT ?= docs/performance
 LIVE_OUT ?= docs/performance
 WIDE_OUT ?= docs/performance
@@ -25,7 +26,7 @@ VDBENCH_OUT ?= target/vdbench-hosts
 PAIRS_OUT ?= target/pairs
 AGREE_PATH ?= target/agree
 
-.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo cluster-faults cluster-crash cluster-upgrade smb-cephfs
+.PHONY: help build demo test check bench peers cache crash client-cost conformance usage fuzz wide many live deb replay agree published fio-examples hostile vdbench-hosts load-kinds pairs cluster-demo cluster-faults cluster-crash cluster-upgrade cluster-peers smb-cephfs
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -94,6 +95,12 @@ cluster-upgrade: ## the last landed version (UPGRADE_FROM=), this one and one af
 	cargo build --release --locked --package weir-weir --features cluster
 	cargo build --release --locked --package weir-cluster-lab
 	target/release/weir-cluster-lab upgrade --bars --out $(CLUSTER_UPGRADE_OUT) --from target/upgrade/from/release/weir --from-commit $(UPGRADE_FROM) --next target/upgrade/next/release/weir --commit $(shell git rev-parse --short HEAD)
+
+cluster-peers: ## a gateway on CephFS beside libcephfs itself and NFS-Ganesha, and a model of larger clusters (needs root; a quarter of an hour; docs/performance)
+	cargo xtask preflight cluster-peers
+	cargo build --release --locked --package weir-weir --features cluster
+	cargo build --release --locked --package weir-cluster-lab
+	target/release/weir-cluster-lab peers --out $(CLUSTER_PEERS_OUT) --commit $(shell git rev-parse --short HEAD)
 
 client-cost: ## what an operation costs weir bench and other NFS clients in user space (docs/performance)
 	cargo build --release --locked

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
   check                                 formatting, lints, doc warnings, licences and the house rules
   tidy                                  check the house rules (layers, module docs, file sizes, links, promises)
-  preflight [peers|cluster|smb-cephfs]  check what the tests (or those campaigns) need, and install what is missing
+  preflight [peers|cluster|cluster-peers|smb-cephfs]  check what the tests (or those campaigns) need, and install what is missing
   test                                  every suite, then one line of totals; WEIR_SKIP names suites to leave out
   deb [--weir FILE] [--revision TEXT]   the Debian package of the release, or of that program, in target/debian
   conformance                           pjdfstest on Weir, NFS-Ganesha and the file systems alone, compared
@@ -57,6 +57,7 @@ fn run() -> Result<bool> {
         ["preflight", "peers"] => preflight::peers().map(|()| true),
         ["preflight", "cluster"] => preflight::cluster().map(|()| true),
         ["preflight", "smb-cephfs"] => preflight::smb_cephfs().map(|()| true),
+        ["preflight", "cluster-peers"] => preflight::cluster_peers().map(|()| true),
         ["test"] => suites::run(),
         ["deb", options @ ..] => package::run(&package::Options::parse(options)?),
         ["conformance"] => conformance::run(),

@@ -110,6 +110,14 @@ const FOR_SMB_CEPHFS: [Needed; 4] = [
     ("/usr/lib/python3.11/ensurepip/__init__.py", "python3-venv"),
 ];
 
+/// For `make cluster-peers`, beside those of every campaign of clusters: the server to compare with.
+/// Its module for CephFS is a package without a program.
+const FOR_CLUSTER_PEERS: [Needed; 3] = [
+    ("ganesha.nfsd", "nfs-ganesha"),
+    ("/usr/share/doc/nfs-ganesha-ceph/copyright", "nfs-ganesha-ceph"),
+    ("rpcbind", "rpcbind"),
+];
+
 /// For `make deb`.
 const FOR_DEB: [Needed; 2] = [("dh", "debhelper"), ("dpkg-buildpackage", "dpkg-dev")];
 
@@ -143,6 +151,14 @@ pub(crate) fn cluster() -> Result<()> {
 /// The missing things that can't be installed.
 pub(crate) fn smb_cephfs() -> Result<()> {
     require(&[&FOR_CLUSTER[..], &FOR_SMB_CEPHFS].concat())
+}
+
+/// Prepares for `make cluster-peers`.
+///
+/// # Errors
+/// The missing things that can't be installed.
+pub(crate) fn cluster_peers() -> Result<()> {
+    require(&[&FOR_CLUSTER[..], &FOR_CLUSTER_PEERS].concat())
 }
 
 /// Prepares for `make conformance`.

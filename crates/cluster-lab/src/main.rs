@@ -11,10 +11,11 @@ mod bed;
 mod demo;
 mod faults;
 mod load;
+mod peers;
 mod stage;
 mod upgrade;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,8 +37,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    CephClient(peers::CephClient),
     Demo(demo::Demo),
     Faults(faults::Faults),
+    Peers(peers::Peers),
     Upgrade(upgrade::Upgrade),
 }
 
@@ -59,8 +62,15 @@ fn execute(command: &Command, inside: Option<PathBuf>) -> Result<u8> {
     {
         return Ok(0);
     }
+    if let Command::CephClient(client) = command {
+        client.serve()?;
+        return Ok(0);
+    }
     let Some(work) = inside else {
         bed::requirements()?;
+        if matches!(command, Command::Peers(_)) {
+            peers::requirements()?;
+        }
         return alone::run(&Stop::on_signals()?);
     };
     let stop = Stop::on_signals()?;
@@ -68,6 +78,8 @@ fn execute(command: &Command, inside: Option<PathBuf>) -> Result<u8> {
     let report = match command {
         Command::Demo(demo) => demo.run(&work, &stop)?,
         Command::Faults(faults) => faults.run(&work, &stop)?,
+        Command::Peers(peers) => peers.run(&work, &stop)?,
+        Command::CephClient(_) => bail!("a client of Ceph has no namespaces of its own"),
         Command::Upgrade(upgrade) => upgrade.run(&work, &stop)?,
     };
     report.write()?;

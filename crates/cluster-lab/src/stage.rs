@@ -28,6 +28,19 @@ pub(crate) struct Plan {
     pub(crate) pools: &'static [(&'static str, &'static str)],
     /// Throughput of each volume, in MiB/s.
     pub(crate) mibps: u64,
+    /// Machines beside those of the gateways, numbered after them.
+    pub(crate) others: u8,
+    /// Settings for all clients of Ceph, as lines of its configuration.
+    pub(crate) clients: &'static str,
+    /// Further options of the servers.
+    pub(crate) serve: &'static [&'static str],
+}
+
+impl Plan {
+    /// Nothing, to be filled in: no machines, no volumes, and no settings but those of every
+    /// campaign.
+    pub(crate) const EMPTY: Self =
+        Self { gateways: 0, volumes: 0, pools: &[], mibps: 1, others: 0, clients: "", serve: &[] };
 }
 
 /// The cluster. Everything ends with it; the gateways first.
@@ -59,13 +72,14 @@ impl Stage {
         plan: Plan,
         stop: &Stop,
     ) -> Result<Self> {
-        let network = Network::new(1..=plan.gateways)?;
+        let network = Network::new(1..=plan.gateways + plan.others)?;
         weir_report::errln!("Starting three members of etcd, and a Ceph with three OSDs.");
-        let engines = Engines::start(work)?;
+        let engines = Engines::start(work, plan.clients)?;
         stop.check()?;
         weir_report::errln!("Starting {} gateways.", plan.gateways);
         let logs = campaign_logs(out)?;
-        let programs = Programs { weir: weir.to_owned(), work: work.to_owned(), logs };
+        let programs =
+            Programs { weir: weir.to_owned(), work: work.to_owned(), logs, serve: plan.serve };
         let (mut gateways, mut operators) = (Vec::<Gateway>::new(), Vec::new());
         for number in 1..=plan.gateways {
             let mut gateway = Gateway::create(&programs, &engines, number, gateways.first())?;

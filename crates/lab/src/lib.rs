@@ -11,6 +11,10 @@ mod agree;
 mod bare;
 mod cache;
 pub mod campaign;
+/// The parts of the comparison with peers that comparisons of clusters use too.
+pub mod comparison {
+    pub use crate::peers::{Peer, Probe, Reach, Reading, Threads, Used, ganesha};
+}
 mod crash;
 mod demo;
 mod disk;

@@ -31,11 +31,12 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Starts both at the same time, and waits until they can be used.
+    /// Starts both at the same time, and waits until they can be used. `clients` are lines of Ceph's
+    /// configuration for all its clients.
     ///
     /// # Errors
     /// In the words of the script.
-    pub(crate) fn start(work: &Path) -> Result<Self> {
+    pub(crate) fn start(work: &Path, clients: &str) -> Result<Self> {
         let engines = Self { work: work.to_owned() };
         for (name, text) in [("etcd.py", ETCD), ("ceph.py", CEPH)] {
             let path = work.join(name);
@@ -48,7 +49,27 @@ impl Engines {
             let etcd = etcd.join().unwrap_or_else(|_| bail!("the thread of etcd ended abnormally"));
             ceph.and(etcd)
         })?;
+        let conf = engines.ceph_conf();
+        let text = std::fs::read_to_string(&conf)?;
+        std::fs::write(&conf, with_clients(&text, clients))?;
         Ok(engines)
+    }
+
+    /// The process ids of the daemons of Ceph whose names begin like this, such as `osd.`.
+    ///
+    /// # Errors
+    /// If there are none, or the files with their ids cannot be read.
+    pub(crate) fn ceph_pids(&self, begin: &str) -> Result<Vec<u32>> {
+        let mut pids = Vec::new();
+        for entry in std::fs::read_dir(self.work.join("ceph/run"))?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(begin) && name.ends_with(".pid") {
+                let text = std::fs::read_to_string(entry.path())?;
+                pids.push(text.trim().parse().with_context(|| name)?);
+            }
+        }
+        ensure!(!pids.is_empty(), "no daemon of Ceph is called {begin}");
+        Ok(pids)
     }
 
     /// The URLs of the members of etcd.
@@ -224,9 +245,21 @@ impl Engines {
     }
 }
 
+/// Ceph's configuration with more lines in the part for its clients.
+fn with_clients(conf: &str, lines: &str) -> String {
+    conf.replacen("[client]\n", &format!("[client]\n{lines}"), 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_for_clients_are_in_their_part_alone() {
+        assert!(CEPH.contains("[client]\n"));
+        let conf = with_clients("[global]\na = 1\n[client]\nb = 2\n[mon]\n", "c = 3\n");
+        assert_eq!(conf, "[global]\na = 1\n[client]\nc = 3\nb = 2\n[mon]\n");
+    }
 
     #[test]
     fn the_scripts_take_the_addresses_from_the_environment() {

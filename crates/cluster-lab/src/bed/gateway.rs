@@ -34,6 +34,8 @@ pub(crate) struct Programs {
     pub(crate) work: PathBuf,
     /// The directory of logs.
     pub(crate) logs: PathBuf,
+    /// Further options of the servers.
+    pub(crate) serve: &'static [&'static str],
 }
 
 /// A gateway, whose processes end with this.
@@ -44,6 +46,7 @@ pub(crate) struct Gateway {
     weir: PathBuf,
     data: PathBuf,
     log: PathBuf,
+    serve: &'static [&'static str],
     // The server ends before the helper, in the order of these fields.
     server: Option<Process>,
     helper: Option<Process>,
@@ -67,6 +70,7 @@ impl Gateway {
             weir: programs.weir.clone(),
             data: programs.work.join(&name),
             log: programs.logs.join(format!("{name}.log")),
+            serve: programs.serve,
             server: None,
             helper: None,
         };
@@ -174,8 +178,21 @@ impl Gateway {
         server.stdin(Stdio::null());
         server.args(["serve", "--api", "none", "--nfs", &format!("0.0.0.0:{NFS_PORT}")]);
         server.args(["--rpcbind", "serve", "--grace-period-secs", GRACE_SECS]);
-        server.arg("--data").arg(&self.data);
+        server.arg("--data").arg(&self.data).args(self.serve);
         server
+    }
+
+    /// Has the server take other options beside those of all campaigns when it starts next.
+    pub(crate) const fn serve_with(&mut self, options: &'static [&'static str]) {
+        self.serve = options;
+    }
+
+    /// The process id of the server.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub(crate) fn pid(&self) -> Result<u32> {
+        self.server.as_ref().map(Process::pid).context("the server does not run")
     }
 
     /// Installs another program. Processes that run go on with theirs.
@@ -265,8 +282,7 @@ impl Gateway {
     /// # Errors
     /// If the server does not run.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
-        let server = self.server.as_ref().context("the server does not run")?;
-        let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
+        let pid = i32::try_from(self.pid()?).ok().and_then(Pid::from_raw);
         kill_process(pid.context("there is no such process")?, signal)
             .context("the server cannot be sent a signal")
     }

@@ -8,7 +8,9 @@ mod operator;
 
 pub(crate) use engines::Engines;
 pub(crate) use gateway::{Gateway, NFS_PORT, Programs};
-pub(crate) use network::{CLIENTS, Cut, Machine, Network, Side, cable, cluster_address};
+pub(crate) use network::{
+    CLIENTS, Cut, Machine, Network, Side, address_of, cable, cluster_address,
+};
 pub(crate) use operator::Operator;
 
 use anyhow::{Result, bail, ensure};

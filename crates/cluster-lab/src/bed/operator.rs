@@ -14,6 +14,8 @@ use weir_api::{
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
+/// Size of a pool: its level gives it 4 GiB/s, more than the contracts of any campaign.
+const POOL_BYTES: u64 = 256 * 1024 * GIB;
 /// Quota of a new volume.
 const QUOTA_BYTES: u64 = 100 * GIB;
 /// Longest time until the API comes up.
@@ -54,7 +56,7 @@ impl Operator {
         let new = NewPool {
             name: name.to_owned(),
             level: "standard".to_owned(),
-            size_bytes: 16 * 1024 * GIB,
+            size_bytes: POOL_BYTES,
             qos: Qos::Manual,
             directory: Some(directory.to_owned()),
             ceph: Some(CephFs {

@@ -30,7 +30,7 @@ pub(super) fn work() -> Work {
 
 /// The cluster, with volumes of `mibps` each.
 pub(super) fn plan(mibps: u64) -> Plan {
-    Plan { gateways: GATEWAYS, volumes: VOLUMES, pools: &POOLS, mibps }
+    Plan { gateways: GATEWAYS, volumes: VOLUMES, pools: &POOLS, mibps, ..Plan::EMPTY }
 }
 
 /// Seconds before anything is judged: each client writes its file for the first time.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The cluster: as small as one in which a gateway's addresses can go to two others.
 pub(super) const PLAN: Plan =
-    Plan { gateways: 3, volumes: 3, pools: &[("pool", "/weir/pool")], mibps: 1 };
+    Plan { gateways: 3, volumes: 3, pools: &[("pool", "/weir/pool")], mibps: 1, ..Plan::EMPTY };
 
 /// Bytes of each write, blocks of each file, and writes of each client under way: so that a file is
 /// written, and read back, in about a second.

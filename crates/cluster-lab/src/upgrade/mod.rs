@@ -27,7 +27,8 @@ use weir_lab::stop::Stop;
 use weir_report::terminal;
 
 /// The cluster: two volumes for each gateway, so that after a death each of the other two gets one.
-const PLAN: Plan = Plan { gateways: 3, volumes: 6, pools: &[("pool", "/weir/pool")], mibps: 1 };
+const PLAN: Plan =
+    Plan { gateways: 3, volumes: 6, pools: &[("pool", "/weir/pool")], mibps: 1, ..Plan::EMPTY };
 
 /// Upgrade the gateways of a cluster on this machine under load, one after the other, forward and
 /// back, and check that nothing that was acknowledged is lost (about four minutes, as root).

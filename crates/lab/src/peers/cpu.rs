@@ -12,7 +12,7 @@ const GENERATIONS_MAX: u32 = 8;
 
 /// Processor time used until now.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reading {
+pub struct Reading {
     /// By each process of the server with all its threads, those that ended included, known by its
     /// id and when it began, in seconds.
     processes_s: HashMap<(u32, u64), f64>,
@@ -22,17 +22,20 @@ pub(crate) struct Reading {
 
 /// Processor time between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Used {
+pub struct Used {
     /// By the server's processes, in seconds.
-    pub(crate) process_s: f64,
+    pub process_s: f64,
     /// By kernel threads, in seconds: write-back, the loop device, journals.
-    pub(crate) kernel_s: f64,
+    pub kernel_s: f64,
 }
 
 impl Reading {
     /// Reads the clocks of process `pid`, of its descendants (a server may have a process for each
     /// connection) and of all kernel threads.
-    pub(crate) fn take(pid: u32) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If there is no such process.
+    pub fn take(pid: u32) -> Result<Self> {
         stat(pid).with_context(|| format!("process {pid} is gone"))?;
         let (mut all, mut kernel_s) = (HashMap::new(), HashMap::new());
         for entry in read_dir("/proc").context("can't read /proc")?.flatten() {
@@ -54,11 +57,38 @@ impl Reading {
 
     /// The use from `earlier` to this reading. Processes and kernel threads that were not there
     /// earlier count whole; those that have ended since are lost.
-    pub(crate) fn since(&self, earlier: &Self) -> Used {
+    pub fn since(&self, earlier: &Self) -> Used {
         Used {
             process_s: rise(&earlier.processes_s, &self.processes_s),
             kernel_s: rise(&earlier.kernel_s, &self.kernel_s),
         }
+    }
+}
+
+/// Processor time of each thread of one process until now.
+#[derive(Clone, Debug, Default)]
+pub struct Threads(HashMap<(u32, u64), f64>);
+
+impl Threads {
+    /// Reads the clocks of all threads of process `pid`.
+    ///
+    /// # Errors
+    /// If there is no such process.
+    pub fn take(pid: u32) -> Result<Self> {
+        let tasks = format!("/proc/{pid}/task");
+        let entries = read_dir(&tasks).with_context(|| format!("process {pid} is gone"))?;
+        let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let clock = |id: u32| {
+            let stat = stat_in(&format!("{tasks}/{id}/stat"))?;
+            Some(((id, stat.began), stat.used_s))
+        };
+        Ok(Self(ids.filter_map(clock).collect()))
+    }
+
+    /// The time of the thread that used most from `earlier` to this reading, in seconds.
+    pub fn busiest_since(&self, earlier: &Self) -> f64 {
+        let used = |(one, used): (&(u32, u64), &f64)| used - earlier.0.get(one).unwrap_or(&0.0);
+        self.0.iter().map(used).fold(0.0, f64::max)
     }
 }
 
@@ -90,7 +120,11 @@ struct Stat {
 }
 
 fn stat(pid: u32) -> Option<Stat> {
-    parse(&read_to_string(format!("/proc/{pid}/stat")).ok()?, clock_ticks_per_second())
+    stat_in(&format!("/proc/{pid}/stat"))
+}
+
+fn stat_in(path: &str) -> Option<Stat> {
+    parse(&read_to_string(path).ok()?, clock_ticks_per_second())
 }
 
 /// Reads a line of `/proc/PID/stat` (proc(5)); the name in parentheses may hold anything.
@@ -130,6 +164,18 @@ mod tests {
         let earlier = reading(1.0, &[((5, 1), 10.0), ((6, 1), 3.0)]);
         let later = reading(2.5, &[((5, 1), 10.25), ((6, 9), 0.5)]);
         assert_eq!(later.since(&earlier), Used { process_s: 1.5, kernel_s: 0.75 });
+    }
+
+    #[test]
+    fn the_busiest_thread_counts_alone() {
+        let reading = |clocks: &[(u32, f64)]| {
+            Threads(clocks.iter().map(|(id, used)| ((*id, 7), *used)).collect())
+        };
+        let earlier = reading(&[(1, 10.0), (2, 1.0)]);
+        let later = reading(&[(1, 10.5), (2, 1.75), (3, 0.25)]);
+        assert_eq!(later.busiest_since(&earlier), 0.75);
+        assert!(!Threads::take(std::process::id()).unwrap().0.is_empty());
+        assert!(Threads::take(u32::MAX).is_err());
     }
 
     #[test]

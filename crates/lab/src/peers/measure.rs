@@ -1,6 +1,6 @@
 //! One measurement: one workload on one server, and its cost.
 
-use super::cpu::{Reading, Used};
+use super::cpu::Reading;
 use super::plan::{TRIALS, Work};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -97,7 +97,7 @@ pub(super) fn measure(
     control: &Control,
 ) -> Result<Sample> {
     let prepared = prepare(target, load).with_context(|| format!("preparing {}", load.name))?;
-    let mut probe = Probe::new(pid);
+    let mut probe = Probe::new(|| Reading::take(pid));
     let result = prepared.run(control, |window| probe.observe(window))?;
     ensure!(
         result.is_clean() && !result.interrupted,
@@ -107,7 +107,8 @@ pub(super) fn measure(
         result.connections.lost,
         if result.interrupted { ", interrupted" } else { "" }
     );
-    let (used, operations) = probe.finish()?;
+    let (first, last, operations) = probe.finish()?;
+    let used = last.since(&first);
     let per_operation = |seconds: f64| seconds * 1e6 / operations;
     let busy = result.generator.cpu_s / result.measured.seconds() / f64::from(load.threads);
     Ok(Sample {
@@ -121,22 +122,25 @@ pub(super) fn measure(
     })
 }
 
-/// Reads the clocks at the first and the last window of the measured part, and counts what
-/// completed between them.
-struct Probe {
-    pid: u32,
-    first: Option<Reading>,
-    last: Option<Reading>,
+/// Reads clocks at the first and the last window of the measured part, and counts the operations
+/// that completed between them.
+#[derive(Debug)]
+pub struct Probe<R, F> {
+    read: F,
+    first: Option<R>,
+    last: Option<R>,
     operations: u64,
     failed: Option<anyhow::Error>,
 }
 
-impl Probe {
-    const fn new(pid: u32) -> Self {
-        Self { pid, first: None, last: None, operations: 0, failed: None }
+impl<R, F: FnMut() -> Result<R>> Probe<R, F> {
+    /// A probe that reads the clocks by `read`.
+    pub const fn new(read: F) -> Self {
+        Self { read, first: None, last: None, operations: 0, failed: None }
     }
 
-    fn observe(&mut self, window: &Window) {
+    /// To be called with each window of the load.
+    pub fn observe(&mut self, window: &Window) {
         if window.phase != Phase::Measure || self.last.is_some() {
             return;
         }
@@ -147,22 +151,26 @@ impl Probe {
         if self.first.is_some() && !ending {
             return;
         }
-        match Reading::take(self.pid) {
+        match (self.read)() {
             Ok(reading) if self.first.is_none() => self.first = Some(reading),
             Ok(reading) => self.last = Some(reading),
             Err(error) => self.failed = Some(error),
         }
     }
 
+    /// Both readings, and the number of operations between them, which is not 0.
+    ///
+    /// # Errors
+    /// Those of reading; and if the run was too short, or nothing completed.
     #[expect(clippy::cast_precision_loss, reason = "operations of seconds")]
-    fn finish(self) -> Result<(Used, f64)> {
+    pub fn finish(self) -> Result<(R, R, f64)> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         let (first, last) =
             self.first.zip(self.last).context("the run was too short to measure")?;
         ensure!(self.operations > 0, "nothing completed");
-        Ok((last.since(&first), self.operations as f64))
+        Ok((first, last, self.operations as f64))
     }
 }
 
@@ -195,19 +203,19 @@ mod tests {
 
     #[test]
     fn only_operations_between_the_two_readings_count() {
-        let mut probe = Probe::new(std::process::id());
+        let mut probe = Probe::new(|| Ok(()));
         probe.observe(&window(Phase::Warmup, 3.0, 1000));
         probe.observe(&window(Phase::Measure, 2.9, 500));
         probe.observe(&window(Phase::Measure, 2.8, 7));
         probe.observe(&window(Phase::Measure, 0.1, 8));
         probe.observe(&window(Phase::Measure, 0.0, 9));
         probe.observe(&window(Phase::Drain, 0.0, 10));
-        assert_eq!(probe.finish().unwrap().1, 15.0);
+        assert_eq!(probe.finish().unwrap().2, 15.0);
     }
 
     #[test]
     fn a_run_without_a_measured_part_says_so() {
-        let mut probe = Probe::new(std::process::id());
+        let mut probe = Probe::new(|| Ok(()));
         probe.observe(&window(Phase::Drain, 0.0, 10));
         assert!(probe.finish().unwrap_err().to_string().contains("too short"));
     }

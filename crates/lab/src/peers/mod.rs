@@ -28,10 +28,13 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use weir_load::{Control, NfsTarget, Target};
 
+pub use cpu::{Reading, Threads, Used};
+pub use measure::Probe;
 pub(crate) use measure::Times;
 pub(crate) use requirements::{check as requirements, furnish};
 use servers::Side;
-pub(crate) use servers::{Peer, Reach, ganesha, weir};
+pub(crate) use servers::{LOCAL, weir};
+pub use servers::{Peer, Reach, ganesha};
 
 /// Room for the files, the catalogue and the journals.
 const DISK_BYTES: u64 = 3 << 30;
@@ -213,7 +216,7 @@ impl Run<'_> {
         measure::lay_out(&weir.target, &self.times)?;
         let before = self.before.as_ref().map(|exe| self.earlier(exe, &disk, &directory));
         let before = before.transpose()?;
-        let ganesha = ganesha(&directory, &self.work, Reach::Loopback)?;
+        let ganesha = ganesha(LOCAL, &directory, &self.work, Reach::Loopback)?;
         let bare = servers::bare(&directory)?;
         for trial in trials {
             let row = if let Some(before) = &before {

@@ -24,13 +24,13 @@ pub(super) const VOLUME_GIBIBYTES: u64 = 125 * 1024;
 
 /// A server under comparison, running.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub struct Peer {
     /// Which it is.
     pub(crate) series: Series,
     /// The server's target.
-    pub(crate) target: Target,
+    pub target: Target,
     /// The server's process id.
-    pub(crate) pid: u32,
+    pub pid: u32,
     _guards: Vec<Process>,
     _server: Option<TestServer>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Side {
 
 /// The addresses on which a server is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub enum Reach {
     /// Loopback alone.
     Loopback,
     /// All addresses of the machine.
@@ -69,7 +69,7 @@ impl Peer {
 
     /// The server's target at other addresses of its machine; the target itself if `addresses` is
     /// empty.
-    pub(crate) fn target_at(&self, addresses: &[Ipv4Addr]) -> Target {
+    pub fn target_at(&self, addresses: &[Ipv4Addr]) -> Target {
         let mut target = self.target.clone();
         if let (Target::Nfs(nfs), Some((first, more))) = (&mut target, addresses.split_first()) {
             nfs.address.set_ip((*first).into());
@@ -129,8 +129,15 @@ pub(super) fn volume_directory(data: &Path) -> Result<PathBuf> {
     bail!("no volume directory under {}", data.display())
 }
 
-/// Ganesha on `directory`, and the port mapper it asks for.
-pub(crate) fn ganesha(directory: &Path, work: &Path, reach: Reach) -> Result<Peer> {
+/// Ganesha's configuration for a directory of a local file system.
+pub(crate) const LOCAL: &str = include_str!("ganesha.conf");
+
+/// Ganesha on `directory`, and the port mapper it asks for; their files are in `work`. The
+/// configuration is `template`, with the places in it filled in. Its first export is `/peer`.
+///
+/// # Errors
+/// If one of them does not answer in time.
+pub fn ganesha(template: &str, directory: &Path, work: &Path, reach: Reach) -> Result<Peer> {
     let log = work.join("ganesha.log");
     let mapper_log = work.join("rpcbind.log");
     let output = File::create(&mapper_log)?;
@@ -145,7 +152,7 @@ pub(crate) fn ganesha(directory: &Path, work: &Path, reach: Reach) -> Result<Pee
     let state = work.join("ganesha-state");
     std::fs::create_dir_all(&state)?;
     let configuration = work.join("ganesha.conf");
-    std::fs::write(&configuration, configure(directory, &state, reach))?;
+    std::fs::write(&configuration, configure(template, directory, &state, reach))?;
     let mut server = Process::start(
         Command::new("ganesha.nfsd")
             .arg("-F")
@@ -167,12 +174,12 @@ pub(crate) fn ganesha(directory: &Path, work: &Path, reach: Reach) -> Result<Pee
     Ok(Peer::new(Series::Ganesha, Target::Nfs(target), pid, vec![server, mapper], None))
 }
 
-fn configure(directory: &Path, state: &Path, reach: Reach) -> String {
+fn configure(template: &str, directory: &Path, state: &Path, reach: Reach) -> String {
     let address = match reach {
         Reach::Loopback => Ipv4Addr::LOCALHOST,
         Reach::Everywhere => Ipv4Addr::UNSPECIFIED,
     };
-    include_str!("ganesha.conf")
+    template
         .replace("@ADDRESS@", &address.to_string())
         .replace("@NFS_PORT@", &GANESHA.0.to_string())
         .replace("@MOUNT_PORT@", &GANESHA.1.to_string())
@@ -207,7 +214,8 @@ mod tests {
 
     #[test]
     fn ganesha_is_configured_completely() {
-        let text = configure(Path::new("/srv/here"), Path::new("/var/state"), Reach::Loopback);
+        let text =
+            configure(LOCAL, Path::new("/srv/here"), Path::new("/var/state"), Reach::Loopback);
         assert!(!text.contains('@') && text.contains("Path = \"/srv/here\";"));
         assert!(text.contains("NFS_Port = 12049;") && text.contains("MNT_Port = 12050;"));
     }

@@ -12,7 +12,7 @@ use crate::campaign::{self, Campaign, Report};
 use crate::disk::{Disk, Filesystem};
 use crate::judge::Check;
 use crate::network::{Network, SERVER_ADDRESSES};
-use crate::peers::{Reach, furnish, ganesha, requirements, weir};
+use crate::peers::{LOCAL, Reach, furnish, ganesha, requirements, weir};
 use crate::stop::Stop;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -116,7 +116,7 @@ impl Campaign for Replay {
                     // Ganesha 4.3 releases no descriptor once it has used all it may have, and
                     // answers NFS3ERR_JUKEBOX from then on: it is started for each turn.
                     let fresh = (place == GANESHA)
-                        .then(|| ganesha(&directory, &work, Reach::Everywhere))
+                        .then(|| ganesha(LOCAL, &directory, &work, Reach::Everywhere))
                         .transpose();
                     disk.sync()?;
                     let applied = fresh.and_then(|fresh| {

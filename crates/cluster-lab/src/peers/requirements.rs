@@ -1,0 +1,67 @@
+//! The programs that the comparison needs beside those of every campaign, their versions, and files
+//! in memory.
+
+use anyhow::{Result, bail};
+use std::path::Path;
+use std::process::Command;
+use weir_lab::process::run;
+use weir_lab::sandbox;
+
+/// Programs, and the Debian packages that bring them.
+const PROGRAMS: [(&str, &str); 2] = [("ganesha.nfsd", "nfs-ganesha"), ("rpcbind", "rpcbind")];
+
+/// Ganesha's part that serves CephFS.
+const MODULES: [&str; 3] = [
+    "/usr/lib/x86_64-linux-gnu/ganesha/libfsalceph.so",
+    "/usr/lib/aarch64-linux-gnu/ganesha/libfsalceph.so",
+    "/usr/lib64/ganesha/libfsalceph.so",
+];
+
+/// Bytes in memory for the files of the cluster: three OSDs, monitors, etcd.
+const MEMORY: &str = "12g";
+
+/// Checks that everything is here.
+///
+/// # Errors
+/// Says what is missing, and how to get it.
+pub(crate) fn check() -> Result<()> {
+    sandbox::programs("comparisons of clusters", &PROGRAMS)?;
+    if !MODULES.iter().any(|place| Path::new(place).exists()) {
+        bail!("comparisons of clusters need Ganesha's module: apt-get install nfs-ganesha-ceph");
+    }
+    Ok(())
+}
+
+/// Has everything below `work` kept in memory, until the namespace of mounts ends.
+///
+/// # Errors
+/// In the words of `mount`.
+pub(super) fn keep_in_memory(work: &Path) -> Result<()> {
+    let size = format!("size={MEMORY}");
+    run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(work))
+}
+
+/// The versions of the programs that are compared, as they tell them.
+pub(super) fn versions() -> Vec<String> {
+    let told = [("ganesha.nfsd", "-v"), ("ceph", "--version"), ("uname", "-sr")];
+    told.iter().filter_map(|(program, option)| version(program, option)).collect()
+}
+
+/// The first line that a program prints with an option.
+fn version(program: &str, option: &str) -> Option<String> {
+    let output = Command::new(program).arg(option).output().ok()?;
+    let line = String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned();
+    (!line.is_empty()).then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_one_line() {
+        assert!(version("uname", "-s").unwrap().starts_with("Linux"));
+        assert_eq!(version("true", "--none"), None);
+        assert_eq!(version("no-such-program-here", "-v"), None);
+    }
+}
