@@ -15,12 +15,12 @@ const MOUNTS: f64 = 4.0;
 const COPIES: f64 = 3.0;
 /// Bytes a second that a network card moves in each direction: 25 Gbit/s.
 const NETWORK: f64 = 25e9 / 8.0;
-/// Processor time for an operation, in µs, below which an engine counts as not asked: the clocks
-/// that are read have ticks of 10 ms.
-const NOT_ASKED_US: f64 = 0.5;
+/// The part of a processor below which a daemon counts as not asked: it had work of its own, and
+/// the clocks that are read have ticks of 10 ms.
+const NOT_ASKED: f64 = 0.03;
 
 /// The assumptions in words.
-pub(super) const ASSUMPTIONS: [&str; 7] = [
+pub(super) const ASSUMPTIONS: [&str; 8] = [
     "An operation costs a processor there as much as it does here, also with 16 of them.",
     "Each gateway has 16 processors, 4 mounts of CephFS, as the program has, and a network card of \
      25 Gbit/s in each direction, for its clients and for Ceph together.",
@@ -32,6 +32,7 @@ pub(super) const ASSUMPTIONS: [&str; 7] = [
      of libcephfs for an operation, or the highest rate that was measured on one mount if that is \
      more.",
     "One metadata server serves. It is used up when its busiest thread is.",
+    "A daemon that took less than 3 % of a processor during a workload is not asked by it.",
     "The load is spread evenly over the gateways, and over at least as many volumes as there are \
      mounts: a single volume has no more than one mount.",
 ];
@@ -112,7 +113,7 @@ impl Load {
             Payload::Written(_) => COPIES / self.copies_here,
             Payload::Nothing | Payload::Read(_) => 1.0,
         };
-        let asked = |us: f64| (us >= NOT_ASKED_US).then_some(us);
+        let asked = |us: f64| (us * self.gateway.iops / 1e6 >= NOT_ASKED).then_some(us);
         let network = match self.payload {
             Payload::Nothing => None,
             // In from an OSD, and out to the client, which are two directions.
@@ -143,8 +144,13 @@ mod tests {
     use super::*;
 
     fn load(payload: Payload) -> Load {
-        let gateway =
-            Sample { cpu_us: 200.0, metadata_thread_us: 0.1, osds_us: 100.0, ..Sample::default() };
+        let gateway = Sample {
+            iops: 1000.0,
+            cpu_us: 200.0,
+            metadata_thread_us: 20.0,
+            osds_us: 100.0,
+            ..Sample::default()
+        };
         Load {
             name: "load",
             gateway,
@@ -166,7 +172,7 @@ mod tests {
         assert_eq!(rate(&read, 3, Part::Mounts), Some(120_000.0));
         assert_eq!(rate(&read, 3, Part::Osds), Some(480_000.0));
         assert_eq!(rate(&read, 6, Part::Gateways), Some(480_000.0));
-        assert_eq!(rate(&read, 3, Part::MetadataServer), None, "it is not asked");
+        assert_eq!(rate(&read, 3, Part::MetadataServer), None, "it has 2 % of a processor");
         assert_eq!(rate(&read, 3, Part::Network), Some(3.0 * 3.125e9 / 65536.0));
         assert_eq!(read.limits(3)[0].part, Part::Mounts);
     }
