@@ -195,6 +195,16 @@ def keyring(directory, osds, mds):
                        stdout=subprocess.DEVNULL)
 
 
+def keep_priority(pid):
+    """Give the session of a daemon this process's nice value, which counts within one session alone
+    where the kernel groups processes by sessions."""
+    try:
+        with open(f"/proc/{pid}/autogroup", "w", encoding="utf-8") as group:
+            group.write(str(os.nice(0)))
+    except OSError:
+        pass  # No such groups, or the daemon has ended.
+
+
 def start(directory, name):
     """Starts a daemon in a session of its own, so that a signal to the test does not end it."""
     kind, number = name.split(".")
@@ -203,6 +213,7 @@ def start(directory, name):
         daemon = subprocess.Popen(
             [*command, "-c", f"{directory}/ceph.conf", "-f"], stdin=subprocess.DEVNULL, stdout=out,
             stderr=out, start_new_session=True)
+    keep_priority(daemon.pid)
     with open(f"{directory}/run/{name}.pid", "w", encoding="utf-8") as file:
         file.write(f"{daemon.pid}\n")
 

@@ -53,6 +53,16 @@ def free_net():
     return fail("no loopback addresses are free")
 
 
+def keep_priority(pid):
+    """Give the session of a daemon this process's nice value, which counts within one session alone
+    where the kernel groups processes by sessions."""
+    try:
+        with open(f"/proc/{pid}/autogroup", "w", encoding="utf-8") as group:
+            group.write(str(os.nice(0)))
+    except OSError:
+        pass  # No such groups, or the daemon has ended.
+
+
 class Etcd:
     """The etcd in a directory."""
 
@@ -109,6 +119,7 @@ class Etcd:
         ]
         with open(self.directory / f"{member}.log", "ab") as log:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        keep_priority(process.pid)
         (self.directory / f"{member}.pid").write_text(str(process.pid))
 
     def ask(self, member, path, body=None, *, seconds):

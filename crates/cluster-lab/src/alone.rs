@@ -46,9 +46,10 @@ impl Drop for Work {
 /// If it cannot be started.
 pub(crate) fn run(stop: &Stop) -> Result<u8> {
     let work = Work::new(Path::new(PARENT))?;
-    let mut inside = Command::new("nice");
+    // In a session of its own: see `keep_priority`.
+    let mut inside = Command::new("setsid");
     inside
-        .args(["-n", PRIORITY, "unshare"])
+        .args(["nice", "-n", PRIORITY, "unshare"])
         .args(["--net", "--mount", "--propagation", "private"])
         .args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"])
         .arg(this_program()?)
@@ -56,7 +57,7 @@ pub(crate) fn run(stop: &Stop) -> Result<u8> {
         .arg("--inside")
         .arg(&work.0)
         .stdin(Stdio::piped());
-    let mut inside = inside.spawn().context("cannot run nice, of coreutils")?;
+    let mut inside = inside.spawn().context("cannot run setsid, of util-linux")?;
     let status = watch(&mut inside, stop)?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
 }
@@ -80,6 +81,7 @@ fn watch(inside: &mut Child, stop: &Stop) -> Result<ExitStatus> {
 /// # Errors
 /// If the mounts or the thread are refused.
 pub(crate) fn end_with_the_caller(stop: &Stop) -> Result<()> {
+    keep_priority();
     // Names of network namespaces are in /run.
     run_program(Command::new("mount").args(["-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"]))?;
     let stop = stop.clone();
@@ -89,6 +91,13 @@ pub(crate) fn end_with_the_caller(stop: &Stop) -> Result<()> {
         stop.ask();
     })?;
     Ok(())
+}
+
+/// Gives the session of this process its priority beside other sessions. Where the kernel groups
+/// processes by sessions (`sched_autogroup_enabled`), a nice value counts within one only.
+fn keep_priority() {
+    // A kernel without such groups has no such file.
+    let _absent = std::fs::write("/proc/self/autogroup", PRIORITY);
 }
 
 #[cfg(test)]
