@@ -99,7 +99,7 @@ cluster-upgrade: ## the last landed version (UPGRADE_FROM=), this one and one af
 cluster-peers: ## a gateway on CephFS beside libcephfs itself and NFS-Ganesha, and a model of larger clusters (needs root; a quarter of an hour; docs/performance)
 	cargo xtask preflight cluster-peers
 	cargo build --release --locked --package weir-weir --features cluster
-	cargo build --release --locked --package weir-cluster-lab
+	cargo build --release --locked --package weir-cluster-lab --features peers
 	target/release/weir-cluster-lab peers --out $(CLUSTER_PEERS_OUT) --commit $(shell git rev-parse --short HEAD)
 
 client-cost: ## what an operation costs weir bench and other NFS clients in user space (docs/performance)

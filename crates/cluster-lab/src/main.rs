@@ -15,7 +15,7 @@ mod peers;
 mod stage;
 mod upgrade;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,6 +37,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[cfg(feature = "peers")]
     CephClient(peers::CephClient),
     Demo(demo::Demo),
     Faults(faults::Faults),
@@ -62,6 +63,7 @@ fn execute(command: &Command, inside: Option<PathBuf>) -> Result<u8> {
     {
         return Ok(0);
     }
+    #[cfg(feature = "peers")]
     if let Command::CephClient(client) = command {
         client.serve()?;
         return Ok(0);
@@ -79,7 +81,8 @@ fn execute(command: &Command, inside: Option<PathBuf>) -> Result<u8> {
         Command::Demo(demo) => demo.run(&work, &stop)?,
         Command::Faults(faults) => faults.run(&work, &stop)?,
         Command::Peers(peers) => peers.run(&work, &stop)?,
-        Command::CephClient(_) => bail!("a client of Ceph has no namespaces of its own"),
+        #[cfg(feature = "peers")]
+        Command::CephClient(_) => anyhow::bail!("a client of Ceph has no namespaces of its own"),
         Command::Upgrade(upgrade) => upgrade.run(&work, &stop)?,
     };
     report.write()?;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Features that a build of a fresh clone does without: they need packages of Debian.
-pub(super) const FEATURES: &str = "--features=weir-weir/cluster,weir-etcd/client";
+pub(super) const FEATURES: &str =
+    "--features=weir-weir/cluster,weir-etcd/client,weir-cluster-lab/peers";
 
 /// Where the programs are kept: a build beside a suite replaces those in Cargo's directory.
 const KEPT: &str = "target/suites";

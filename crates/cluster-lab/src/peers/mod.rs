@@ -17,6 +17,7 @@ mod requirements;
 mod run;
 mod sides;
 
+#[cfg(feature = "peers")]
 pub(crate) use client::CephClient;
 pub(crate) use requirements::check as requirements;
 

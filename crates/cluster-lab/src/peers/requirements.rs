@@ -25,6 +25,9 @@ const MEMORY: &str = "12g";
 /// # Errors
 /// Says what is missing, and how to get it.
 pub(crate) fn check() -> Result<()> {
+    if !cfg!(feature = "peers") {
+        bail!("this program was built without its feature `peers`; make cluster-peers builds it");
+    }
     sandbox::programs("comparisons of clusters", &PROGRAMS)?;
     if !MODULES.iter().any(|place| Path::new(place).exists()) {
         bail!("comparisons of clusters need Ganesha's module: apt-get install nfs-ganesha-ceph");

@@ -1,7 +1,8 @@
 //! libcephfs itself, through the same calls that the store makes.
 
 use super::super::plan::{FILE_BYTES, IN_FLIGHT, Kind, LAYOUT_BYTES};
-use super::{Job, Order, Side};
+use super::Order;
+use super::serve::{Job, Side};
 use anyhow::{Context, Result, ensure};
 use std::ffi::CString;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ impl Library {
     /// Makes the directories `name-0`, `name-1` and so on, with files.
     pub(super) fn new(ceph: &Ceph, name: &str) -> Result<Self> {
         // All are dealt first: each is another mount then.
-        let dealt: Vec<Dealt> = (0..super::MOUNTS).filter_map(|_| ceph.deal()).collect();
+        let dealt: Vec<Dealt> = (0..super::serve::MOUNTS).filter_map(|_| ceph.deal()).collect();
         let places = dealt.into_iter().enumerate().map(|(number, mount)| {
             // A thread of the second mount shares it with half of the threads.
             let files = if number == 0 { IN_FLIGHT } else { IN_FLIGHT / 2 };

@@ -5,48 +5,27 @@
 //! It lays out its files, prints `ready`, and then carries out one order a line from its standard
 //! input until that ends. Not here: what is compared with what.
 
+#[cfg(feature = "peers")]
 mod library;
+#[cfg(feature = "peers")]
 mod run;
+#[cfg(feature = "peers")]
+mod serve;
+#[cfg(feature = "peers")]
 mod store;
 
 use super::plan::Work;
 use anyhow::{Context, Result, ensure};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
+#[cfg(feature = "peers")]
+pub(crate) use serve::CephClient;
 use std::fmt;
-use std::io::{BufRead, Write};
-use std::path::PathBuf;
 use std::str::FromStr;
-use weir_store::{Ceph, CephOptions};
 
 /// Word that the files are laid out.
 pub(super) const READY: &str = "ready";
 /// Word that the warm-up is over.
 pub(super) const MEASURING: &str = "measuring";
-
-/// Mounts of this process.
-const MOUNTS: usize = 2;
-/// Silence after which the metadata server takes what a session holds, and longest wait for the
-/// cluster, in seconds.
-const SESSION_SECONDS: u32 = 60;
-const MOUNT_SECONDS: u32 = 30;
-
-/// Use CephFS without a protocol, as a side of `peers`.
-#[derive(Debug, Args)]
-#[command(hide = true)]
-pub(crate) struct CephClient {
-    /// Configuration of Ceph.
-    #[arg(long)]
-    conf: PathBuf,
-    /// The name of this side's directory at the top of CephFS.
-    #[arg(long)]
-    directory: String,
-    /// The way to CephFS.
-    #[arg(long, value_enum)]
-    through: Through,
-    /// Use libcephfs's object cache.
-    #[arg(long)]
-    object_cache: bool,
-}
 
 /// The way to CephFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -134,49 +113,6 @@ impl FromStr for Counted {
         let counted = Self { operations: operations.parse()?, seconds: seconds.parse()? };
         ensure!(counted.operations > 0 && counted.seconds > 0.0, "nothing completed");
         Ok(counted)
-    }
-}
-
-/// A side: it makes what each thread does again and again.
-trait Side: Sync {
-    /// The operation of one thread, which gives how many operations it was.
-    fn job<'a>(&'a self, thread: usize, order: &Order) -> Result<Box<Job<'a>>>;
-}
-
-/// The operation of a thread.
-type Job<'a> = dyn FnMut() -> Result<u64> + 'a;
-
-impl CephClient {
-    /// Carries out orders until there are no more.
-    ///
-    /// # Errors
-    /// If Ceph refuses something, or an order is none.
-    pub(crate) fn serve(&self) -> Result<()> {
-        weir_store::prepare_process()?;
-        let ceph = Ceph::connect(&CephOptions {
-            conf: self.conf.clone(),
-            user: "admin".to_owned(),
-            file_system: None,
-            top: "/".to_owned(),
-            mounts: MOUNTS,
-            object_cache: self.object_cache,
-            session_seconds: SESSION_SECONDS,
-            mount_seconds: MOUNT_SECONDS,
-        })?;
-        let side: Box<dyn Side> = match self.through {
-            Through::Library => Box::new(library::Library::new(&ceph, &self.directory)?),
-            Through::Store => Box::new(store::Store::new(&ceph, &self.directory)?),
-        };
-        let mut out = std::io::stdout();
-        writeln!(out, "{READY}")?;
-        for line in std::io::stdin().lock().lines() {
-            let order = line?.parse()?;
-            let counted = run::run(side.as_ref(), &order, || Ok(writeln!(out, "{MEASURING}")?))?;
-            writeln!(out, "{counted}")?;
-        }
-        drop(side);
-        ceph.disconnect();
-        Ok(())
     }
 }
 

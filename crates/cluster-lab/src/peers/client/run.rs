@@ -1,6 +1,7 @@
 //! Threads that do the same again and again, counted for a while.
 
-use super::{Counted, Order, Side};
+use super::serve::Side;
+use super::{Counted, Order};
 use anyhow::{Result, anyhow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ fn count(counts: &[Count], order: &Order, begun: impl FnOnce() -> Result<()>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::Job;
+    use super::super::serve::Job;
     use super::*;
     use crate::peers::plan::WORKS;
     use anyhow::bail;

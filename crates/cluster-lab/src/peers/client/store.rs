@@ -1,7 +1,8 @@
 //! Weir's store on CephFS, through the calls that a protocol makes.
 
 use super::super::plan::{FILE_BYTES, IN_FLIGHT, Kind, LAYOUT_BYTES};
-use super::{Job, Order, Side};
+use super::Order;
+use super::serve::{Job, Side};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
