@@ -110,8 +110,8 @@ const FOR_SMB_CEPHFS: [Needed; 4] = [
     ("/usr/lib/python3.11/ensurepip/__init__.py", "python3-venv"),
 ];
 
-/// For `make cluster-peers`, beside those of every campaign of clusters: the server to compare with.
-/// Its module for CephFS is a package without a program.
+/// For `make cluster-peers`, beside those of every campaign of clusters: the server to compare
+/// with. Its module for CephFS is a package without a program.
 const FOR_CLUSTER_PEERS: [Needed; 3] = [
     ("ganesha.nfsd", "nfs-ganesha"),
     ("/usr/share/doc/nfs-ganesha-ceph/copyright", "nfs-ganesha-ceph"),

@@ -203,8 +203,8 @@ impl Ceph {
     }
 
     /// Gives every session the newest map of OSDs that the monitors have, as
-    /// [`Ceph::wait_for_epoch`] does for one that it does not know: for blocklists of which no epoch
-    /// is known. Blocks until the monitors answer.
+    /// [`Ceph::wait_for_epoch`] does for one that it does not know: for blocklists of which no
+    /// epoch is known. Blocks until the monitors answer.
     ///
     /// # Errors
     /// As for [`Ceph::wait_for_epoch`].

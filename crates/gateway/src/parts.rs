@@ -84,8 +84,9 @@ pub trait Fencing: Send + Sync + 'static {
 pub trait Service: Send + Sync + 'static {
     /// Makes the volumes of a group ready: open, with known usage and credits, with the locks and
     /// replies if it was [handed](Came::Handed) over, and with a grace period if it was
-    /// [taken](Came::Taken). Before they are used, their sessions with Ceph have to know the barrier
-    /// in `came`, and those of all takeovers before a hand-over. Called again after a failure.
+    /// [taken](Came::Taken). Before they are used, their sessions with Ceph have to know the
+    /// barrier in `came`, and those of all takeovers before a hand-over. Called again after a
+    /// failure.
     ///
     /// # Errors
     /// A volume is not ready.

@@ -73,9 +73,11 @@ const PRINTS: [&str; 17] = [
 const CLAP_PRINTS: [&str; 2] = [".exit()", "error.print()"];
 
 /// Standard streams that are not for people's terminals alone.
-const STREAMS: [(&str, &str); 2] = [
+const STREAMS: [(&str, &str); 3] = [
     // A worker speaks a protocol of bytes with its coordinator.
     ("crates/bench/src/cluster/link.rs", "stdout()"),
+    // A client of Ceph speaks one of lines with the comparison.
+    ("crates/cluster-lab/src/peers/client/serve.rs", "stdout()"),
     // The log has formats of its own, and escapes its values (`log_fields.rs`).
     ("crates/weir/src/cli/logging.rs", "stderr()"),
 ];

@@ -52,7 +52,7 @@ pub(super) struct Bar {
 pub(super) struct Row {
     /// The workload.
     pub(super) workload: &'static str,
-    /// What was measured.
+    /// The measured figures.
     pub(super) sides: Sides<Figures>,
     /// Throughput of the store as a part of the library's.
     pub(super) store: Bar,

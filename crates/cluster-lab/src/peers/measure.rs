@@ -45,7 +45,7 @@ pub(super) struct Sample {
 }
 
 impl Daemons {
-    /// Those of the cluster.
+    /// The daemons of the cluster.
     ///
     /// # Errors
     /// If no metadata server serves.
@@ -141,7 +141,7 @@ mod tests {
         let mut last = daemons.read(own).unwrap();
         let mut sum = 0u64;
         while last.own.since(&first.own).process_s < 0.2 {
-            sum = std::hint::black_box((0..1_000_000u64).fold(sum, |sum, x| sum.wrapping_add(x)));
+            sum = std::hint::black_box((0..1_000_000u64).fold(sum, u64::wrapping_add));
             last = daemons.read(own).unwrap();
         }
         let (two, four) = (last.since(&first, 2.0, 9.0), last.since(&first, 4.0, 9.0));

@@ -153,7 +153,7 @@ fn modelled(rows: &[Row], scales: &[Scale], stable_names: &Figures) -> Vec<Model
     loads.into_iter().map(|load| Modelled { limits: limits(&load).into(), load }).collect()
 }
 
-/// What the model takes of one workload.
+/// The measured costs of one workload, as the model takes them.
 fn load(row: &Row, scales: &[Scale]) -> model::Load {
     let on_one_mount = scales.iter().filter(|one| one.mounts == 1 && one.workload == row.workload);
     let library = [&row.sides.library, &row.sides.caching_library].map(|side| side.median.iops);

@@ -161,7 +161,7 @@ impl<R, F: FnMut() -> Result<R>> Probe<R, F> {
     /// Both readings, and the number of operations between them, which is not 0.
     ///
     /// # Errors
-    /// Those of reading; and if the run was too short, or nothing completed.
+    /// The errors of reading; and one if the run was too short, or nothing completed.
     #[expect(clippy::cast_precision_loss, reason = "operations of seconds")]
     pub fn finish(self) -> Result<(R, R, f64)> {
         if let Some(error) = self.failed {

@@ -1,9 +1,9 @@
 //! `/metrics` of all gateways: the text of each, with the label `gateway` on every sample.
 //!
 //! The samples of a metric stay together, as the format demands (OpenMetrics 1.0, "ABNF"); so the
-//! texts are taken apart into metrics ([`mod@text`]). A metric with a line that this server would not
-//! have written is left out, and so is one whose type differs from that of an earlier gateway: what
-//! other programs read is never what another gateway made up.
+//! texts are taken apart into metrics ([`mod@text`]). A metric with a line that this server would
+//! not have written is left out, and so is one whose type differs from that of an earlier gateway:
+//! what other programs read is never what another gateway made up.
 //!
 //! The texts may be large, so one request at a time has them collected, and they are put together
 //! on a thread of its own.
