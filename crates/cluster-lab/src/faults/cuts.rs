@@ -44,6 +44,7 @@ fn from_peers(scene: &mut Scene<'_>) -> Result<()> {
     scene.are_apart(victim)?;
     scene.serves_for(CUT)?;
     mend(scene, cut)?;
+    scene.until_joined(victim)?;
     scene.ask_again(victim);
     Ok(())
 }

@@ -113,16 +113,30 @@ impl<'a> Scene<'a> {
         self.operator(self.asked()?)
     }
 
-    /// Has a gateway and another ask each other something. They have to find that the other does
-    /// not answer.
+    /// Has a gateway and another ask each other for their metrics. Neither may get an answer.
     pub(super) fn are_apart(&mut self, machine: Machine) -> Result<()> {
-        let other = self.asked()?;
-        for (from, to) in [(other, machine), (machine, other)] {
-            if self.operator(from)?.reaches(&to.name())? {
-                self.miss(format!("{} reaches {}", from.name(), to.name()));
-            }
+        let answered = self.answers_between(machine)?;
+        if answered > 0 {
+            self.miss(format!("{answered} of 2 gateways that are cut from each other got answers"));
         }
         Ok(())
+    }
+
+    /// Waits until a gateway and another get answers from each other.
+    pub(super) fn until_joined(&mut self, machine: Machine) -> Result<()> {
+        self.until("the gateways that were cut from each other get answers", BACK, |scene| {
+            scene.answers_between(machine).is_ok_and(|answered| answered == 2)
+        })
+    }
+
+    /// How many of these two get an answer from the other: a gateway and one that can be asked.
+    fn answers_between(&self, machine: Machine) -> Result<usize> {
+        let other = self.asked()?;
+        let mut answered = 0;
+        for (from, to) in [(other, machine), (machine, other)] {
+            answered += usize::from(self.operator(from)?.reaches(&to.name())?);
+        }
+        Ok(answered)
     }
 
     /// Starts a gateway that was killed.
