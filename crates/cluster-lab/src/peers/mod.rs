@@ -56,10 +56,10 @@ pub(crate) struct Peers {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
     /// Duration of each measurement, in seconds.
-    #[arg(long, default_value_t = 3.0)]
+    #[arg(long, default_value_t = 3.0, value_parser = plan::seconds)]
     seconds: f64,
     /// Duration of the warm-up before each measurement, in seconds.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = plan::seconds)]
     warmup: f64,
     /// The commit that is measured, for the report.
     #[arg(long)]

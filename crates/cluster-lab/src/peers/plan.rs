@@ -2,6 +2,7 @@
 
 use super::model::Payload;
 use crate::stage::Plan;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use weir_load::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
 
@@ -95,6 +96,19 @@ pub(super) const SCALES: [(u32, u32); 7] =
 /// The workloads of that comparison: one that the library answers from memory, and one that it asks
 /// an OSD for.
 pub(super) const SCALED: [Work; 2] = [WORKS[0], WORKS[2]];
+
+/// The bounds of a duration on the command line, in seconds.
+const SECONDS: RangeInclusive<f64> = 0.1..=3600.0;
+
+/// Reads a duration of the command line, in seconds.
+///
+/// # Errors
+/// If it is none, or out of bounds.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    let (least, most) = (SECONDS.start(), SECONDS.end());
+    if SECONDS.contains(&seconds) { Ok(seconds) } else { Err(format!("give {least} to {most} s")) }
+}
 
 /// The durations of one measurement.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
@@ -191,6 +205,14 @@ mod tests {
             assert!(WORKS[..place].iter().all(|other| other.name != work.name));
         }
         assert!(Work::of("nothing").is_none());
+    }
+
+    #[test]
+    fn durations_are_bounded() {
+        assert_eq!(seconds("0.5"), Ok(0.5));
+        for bad in ["0", "-1", "nan", "inf", "3601", "one"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
