@@ -18,7 +18,8 @@ start_engines() {
         OSDS=1 SIZE=1 try "$work/ceph.out" "$repository/tests/cluster/ceph.py" up "$work/ceph"
 }
 
-# Before their files are removed, or one that writes makes new ones meanwhile.
+# stop_engines: ends etcd and Ceph. `finish` removes their files afterwards: a daemon that still runs would
+# make some anew meanwhile.
 stop_engines() {
     [ ! -d "$work/ceph/run" ] || "$repository/tests/cluster/ceph.py" down "$work/ceph"
     [ ! -e "$work/etcd/net" ] || "$repository/tests/cluster/etcd.py" down "$work/etcd"

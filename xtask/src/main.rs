@@ -22,7 +22,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
   check                                 formatting, lints, doc warnings, licences and the house rules
   tidy                                  check the house rules (layers, module docs, file sizes, links, promises)
-  preflight [peers|cluster|cluster-peers|smb-cephfs]  check what the tests (or those campaigns) need, and install what is missing
+  preflight [peers|cluster|cluster-peers|smb-cephfs]
+                                        check what the tests (or that campaign) need, and install what is missing
   test                                  every suite, then one line of totals; WEIR_SKIP names suites to leave out
   deb [--weir FILE] [--revision TEXT]   the Debian package of the release, or of that program, in target/debian
   conformance                           pjdfstest on Weir, NFS-Ganesha and the file systems alone, compared

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Fewest mounts of one process: each volume has one, and another at its side.
+/// Fewest mounts of one process: a volume has one, and needs [another](Dealt::other).
 pub const MOUNTS_MIN: usize = 2;
 /// Most mounts of one process: each has threads, a cache, and sessions with monitors, metadata
 /// servers and OSDs.
@@ -124,8 +124,8 @@ impl Dealt {
         &self.mount
     }
 
-    /// Another mount of the same file system, to which the cluster is as strict as to another
-    /// process: the cache of this one does not have what the volume's has.
+    /// Another mount of the same file system. To the cluster it is another client, so its cache
+    /// does not have the names that the volume's mount has cached.
     #[must_use]
     pub fn other(&self) -> &Arc<Mount> {
         &self.other

@@ -11,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Features that a build of a fresh clone does without: they need packages of Debian.
+/// Features that a build of a fresh clone does without: they need packages of Debian, or bring the
+/// store on CephFS into the server.
 pub(super) const FEATURES: &str =
     "--features=weir-weir/cluster,weir-etcd/client,weir-cluster-lab/peers";
 

@@ -1,9 +1,9 @@
 //! Renames that replace an object which keeps other names.
 //!
-//! When such a rename is on record, libcephfs 16 takes the object's names out of its cache
-//! (`Client::put_request`, `_try_to_trim_inode`), but leaves an entry for each that says that there
-//! is no such name, and answers from it. Another session carries out the rename, because its cache
-//! does not have these names; the volume's own session learns of it from the metadata server.
+//! When such a rename is in the journal of the metadata server, libcephfs 16 makes a negative dentry
+//! of every cached name of the object (`Client::put_request`, `_try_to_trim_inode`), and answers
+//! from it that there is no such name. Another session carries out the rename, because its cache
+//! does not have these names. The volume's own session learns of it from the metadata server.
 
 use super::create::Place;
 use super::volume::{Volume, c_name};
@@ -17,14 +17,14 @@ pub(super) fn keeps_names(attr: &Attr) -> bool {
     attr.kind != FileKind::Directory && attr.nlink > 1
 }
 
-/// Renames in the other session. Afterwards the rename is on record.
+/// Renames in the other session. Afterwards the rename is stable.
 pub(super) fn rename(
     volume: &Volume,
     (from, to): (Place<'_>, Place<'_>),
     cred: &Credentials,
 ) -> FsResult<()> {
     let (own, other) = (volume.mount(), volume.other_mount());
-    // Until they are on record, changes of one session delay those of another for seconds.
+    // Until they are stable, changes of one session delay those of another for seconds.
     for (dir, _) in [from, to] {
         own.sync_inode(dir.inode()).map_err(fs_error)?;
     }
@@ -34,8 +34,8 @@ pub(super) fn rename(
     let perm = other.identity(cred).map_err(fs_error)?;
     let rename = || other.rename((&from_dir, &old), (&to_dir, &new), &perm);
     let renamed = match rename() {
-        // An earlier rename may have left such an entry here. A change of the directory by another
-        // session takes it away; the rename changes the same time.
+        // An earlier rename may have left a negative dentry in this session. A change of the
+        // directory by another session removes it; the rename changes the same time.
         Err(Errno::NOENT) => {
             let now = SetAttr { mtime: SetTime::ServerNow, ..SetAttr::default() };
             let (values, mask) = attrs::to_set(&now);

@@ -3,8 +3,8 @@
 //! Some facts are known to one gateway alone: to the home of a volume its counters, to each gateway
 //! its metrics and the history that it recorded. The gateway that a client asks collects them. It
 //! checks the role of the client; gateways ask each other over connections that prove that both
-//! belong to the cluster ([`Cluster::ask`]), and what they are asked
-//! they answer for themselves alone ([`answering`]), so that no question goes round.
+//! belong to the cluster ([`Cluster::ask`]), and what they are asked they answer for themselves
+//! alone ([`answering`]), so that no question goes round.
 //!
 //! A gateway that does not answer is named in the answer to the client, with the reason, and delays
 //! it by at most [`ASK_WAIT`].
