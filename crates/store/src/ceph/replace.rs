@@ -1,9 +1,9 @@
 //! Renames that replace an object which keeps other names.
 //!
-//! When such a rename is in the journal of the metadata server, libcephfs 16 makes a negative dentry
-//! of every cached name of the object (`Client::put_request`, `_try_to_trim_inode`), and answers
-//! from it that there is no such name. Another session carries out the rename, because its cache
-//! does not have these names. The volume's own session learns of it from the metadata server.
+//! When such a rename is in the journal of the metadata server, libcephfs 16 makes a negative
+//! dentry of every cached name of the object (`Client::put_request`, `_try_to_trim_inode`), and
+//! answers from it that there is no such name. Another session carries out the rename, because its
+//! cache does not have these names. The volume's own session learns of it from the metadata server.
 
 use super::create::Place;
 use super::volume::{Volume, c_name};
