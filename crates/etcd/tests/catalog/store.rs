@@ -132,13 +132,15 @@ fn a_transaction_of_the_largest_size_is_carried_out_and_a_larger_one_refused() {
 
 #[test]
 fn compacted_events_are_named_as_such_and_later_ones_are_told() {
-    let store = ETCD.store("compacted");
+    // Its own: a compaction by another test would hide the later events as well.
+    let etcd = Etcd::start();
+    let store = etcd.store("compacted");
     let (prefix, key) = ("/weir/compacted/catalog/", "/weir/compacted/catalog/a");
     let first = made(&store, &[put(key, "1")]);
     made(&store, &[put(key, "2")]);
     let last = made(&store, &[put(key, "3")]);
     store.compact();
-    let fresh = ETCD.store("compacted");
+    let fresh = etcd.store("compacted");
     assert_eq!(fresh.changes(prefix, first).unwrap_err(), StoreError::Compacted);
     let listing = fresh.range(prefix).unwrap();
     assert_eq!((listing.pairs.len(), listing.pairs[0].revision), (1, last));
@@ -149,7 +151,9 @@ fn compacted_events_are_named_as_such_and_later_ones_are_told() {
 
 #[test]
 fn a_wait_ends_with_an_event_that_is_new_and_with_its_time() {
-    let (store, other) = (ETCD.store("waits"), ETCD.store("waits"));
+    // Its own, which no other test compacts.
+    let etcd = Etcd::start();
+    let (store, other) = (etcd.store("waits"), etcd.store("waits"));
     let (prefix, key) = ("/weir/waits/catalog/", "/weir/waits/catalog/a");
     let after = made(&store, &[put(key, "1")]);
     store.wait(prefix, after, Duration::from_millis(50));
