@@ -14,10 +14,12 @@ use weir_lab::comparison::Peer;
 use weir_lab::stop::Stop;
 use weir_load::{NfsTarget, Target};
 
-/// The directories of the loads below the exports of the servers. The exports of Ganesha show the
-/// same files.
+/// The directories of the loads below the exports of the servers. Each export of Ganesha is a client
+/// of CephFS of its own, and has its own files, although both show all of them: two clients with
+/// one file open wait for each other.
 const GATEWAYS_FILES: &str = "files";
-const GANESHAS_FILES: &str = "ganesha";
+const ASKING_FILES: &str = "ganesha";
+const KEEPING_FILES: &str = "keeping-ganesha";
 
 /// A side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +87,8 @@ impl<'a> Run<'a> {
         let export = format!("/{}", volume.name);
         let gateway = Target::Nfs(NfsTarget::new(volume.address, export));
         measure::lay_out(&gateway, GATEWAYS_FILES, &times).context("on the gateway")?;
-        measure::lay_out(&asks, GANESHAS_FILES, &times).context("on Ganesha")?;
+        measure::lay_out(&asks, ASKING_FILES, &times).context("on Ganesha")?;
+        measure::lay_out(&keeps, KEEPING_FILES, &times).context("on Ganesha's second export")?;
         let daemons = Daemons::of(&stage.engines)?;
         let exports = [asks, keeps];
         Ok(Self {
@@ -139,7 +142,7 @@ impl<'a> Run<'a> {
         let order = self.order(*work, (IN_FLIGHT, 1), seed);
         let (times, daemons) = (&self.times, &self.daemons);
         let [asks, keeps] = &self.exports;
-        let ganesha = |target| (target, GANESHAS_FILES, self.ganesha.pid);
+        let pid = self.ganesha.pid;
         match side {
             Side::Library => self.library.measure(&order, times, daemons),
             Side::Store => self.store.measure(&order, times, daemons),
@@ -148,8 +151,12 @@ impl<'a> Run<'a> {
                 let pid = self.stage.gateways.first().context("there is no gateway")?.pid()?;
                 measure::server((&self.gateway, GATEWAYS_FILES, pid), work, (times, seed), daemons)
             }
-            Side::Ganesha => measure::server(ganesha(asks), work, (times, seed), daemons),
-            Side::KeepingGanesha => measure::server(ganesha(keeps), work, (times, seed), daemons),
+            Side::Ganesha => {
+                measure::server((asks, ASKING_FILES, pid), work, (times, seed), daemons)
+            }
+            Side::KeepingGanesha => {
+                measure::server((keeps, KEEPING_FILES, pid), work, (times, seed), daemons)
+            }
         }
     }
 
