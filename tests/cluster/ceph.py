@@ -18,8 +18,9 @@ Daemons are mon.a, mgr.x, osd.0 and mds.a, and those that follow.
 
 Needs root and, of Debian 12, ceph-mon, ceph-mgr, ceph-osd, ceph-mds, ceph-common and librados2.
 Clients read DIRECTORY/ceph.conf. The pid of each daemon is in DIRECTORY/run/NAME.pid, so that a test
-can end one of them. Environment: MONS (1), OSDS (3), SIZE (2) copies of the data, MDS (1) metadata servers,
-of which all but one stand by, MDS_GRACE (15), seconds of silence after which one of them is replaced,
+can end one of them. Environment: MONS (1), OSDS (3) of OSD_GIB (8) each, in sparse files that reach that
+size with time, SIZE (2) copies of the data, MDS (1) metadata servers, of which all but one stand by,
+MDS_GRACE (15), seconds of silence after which one of them is replaced,
 CEPH_ADDRESS (127.0.0.1), an address of this machine, if clients on other machines are to reach it.
 """
 
@@ -99,7 +100,7 @@ osd_objectstore = bluestore
 osd_heartbeat_grace = 5
 osd_heartbeat_interval = 1
 osd_memory_target = 939524096
-bluestore_block_size = 8Gi
+bluestore_block_size = {osd_gib}Gi
 bluestore_cache_autotune = false
 bluestore_cache_size = 64Mi
 bluestore_fsck_quick_fix_on_mount = false
@@ -226,6 +227,7 @@ def up(directory):
         end(f"{directory} is not empty")
     osds, size = int(os.environ.get("OSDS", "3")), int(os.environ.get("SIZE", "2"))
     grace = float(os.environ.get("MDS_GRACE", "15"))
+    osd_gib = int(os.environ.get("OSD_GIB", "8"))
     mons, mds = letters("MONS"), letters("MDS")
     for part in ["run", "log", "mgr", *[f"mon.{i}" for i in mons], *[f"osd.{i}" for i in range(osds)],
                  *[f"mds.{i}" for i in mds]]:
@@ -239,7 +241,7 @@ def up(directory):
     with open(conf, "w", encoding="utf-8") as file:
         file.write(CONFIGURATION.format(
             fsid=fsid, address=ADDRESS, monitors=",".join(places), directory=directory, size=size,
-            grace=grace, interval=min(1, grace / 4), classes=lines))
+            osd_gib=osd_gib, grace=grace, interval=min(1, grace / 4), classes=lines))
     keyring(directory, osds, mds)
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
     monmap = f"{directory}/monmap"

@@ -30,6 +30,9 @@ pub(crate) struct Plan {
     pub(crate) mibps: u64,
     /// Machines beside those of the gateways, numbered after them.
     pub(crate) others: u8,
+    /// Size of each OSD, in GiB. Its file is sparse, but reaches that size with time, because what an
+    /// OSD frees it does not give back.
+    pub(crate) osd_gib: u8,
     /// Settings for all clients of Ceph, as lines of its configuration.
     pub(crate) clients: &'static str,
     /// Further options of the servers.
@@ -39,8 +42,16 @@ pub(crate) struct Plan {
 impl Plan {
     /// Nothing, to be filled in: no machines, no volumes, and no settings but those of every
     /// campaign.
-    pub(crate) const EMPTY: Self =
-        Self { gateways: 0, volumes: 0, pools: &[], mibps: 1, others: 0, clients: "", serve: &[] };
+    pub(crate) const EMPTY: Self = Self {
+        gateways: 0,
+        volumes: 0,
+        pools: &[],
+        mibps: 1,
+        others: 0,
+        osd_gib: 8,
+        clients: "",
+        serve: &[],
+    };
 }
 
 /// The cluster. Everything ends with it; the gateways first.
@@ -74,7 +85,7 @@ impl Stage {
     ) -> Result<Self> {
         let network = Network::new(1..=plan.gateways + plan.others)?;
         weir_report::errln!("Starting three members of etcd, and a Ceph with three OSDs.");
-        let engines = Engines::start(work, plan.clients)?;
+        let engines = Engines::start(work, plan.osd_gib, plan.clients)?;
         stop.check()?;
         weir_report::errln!("Starting {} gateways.", plan.gateways);
         let logs = campaign_logs(out)?;

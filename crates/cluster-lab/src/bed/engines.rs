@@ -28,16 +28,17 @@ const ETCD_PORT: u16 = 2379;
 #[derive(Debug)]
 pub(crate) struct Engines {
     work: PathBuf,
+    osd_gib: u8,
 }
 
 impl Engines {
-    /// Starts both at the same time, and waits until they can be used. `clients` are lines of
-    /// Ceph's configuration for all its clients.
+    /// Starts both at the same time, and waits until they can be used. Each OSD has
+    /// `osd_gib` GiB; `clients` are lines of Ceph's configuration for all its clients.
     ///
     /// # Errors
     /// In the words of the script.
-    pub(crate) fn start(work: &Path, clients: &str) -> Result<Self> {
-        let engines = Self { work: work.to_owned() };
+    pub(crate) fn start(work: &Path, osd_gib: u8, clients: &str) -> Result<Self> {
+        let engines = Self { work: work.to_owned(), osd_gib };
         for (name, text) in [("etcd.py", ETCD), ("ceph.py", CEPH)] {
             let path = work.join(name);
             std::fs::write(&path, text)
@@ -237,6 +238,7 @@ impl Engines {
         command.env("ETCD_NET", ETCD_NET).env("CEPH_ADDRESS", address_of(ENGINES).to_string());
         command.env("MONS", MONITORS.to_string()).env("MDS", METADATA_SERVERS.to_string());
         command.env("MDS_GRACE", METADATA_GRACE_S.to_string());
+        command.env("OSD_GIB", self.osd_gib.to_string());
         command
     }
 

@@ -86,26 +86,47 @@ impl Faults {
         let mut stage = Stage::set((&weir, work, &logs), plan::PLAN, stop)?;
         let mut findings = Findings::new(self.bars, self.commit.clone());
         let mut rounds = Rounds::new(&mut stage, stop)?;
-        for turn in 0..self.turns() {
-            for (place, fault) in &chosen {
-                if turn >= self.rounds_of(fault) {
-                    continue;
-                }
-                let round = rounds.carry_out(fault, *place)?;
-                stop.check()?;
-                let check = findings.judge(fault, round);
-                print(&check, findings.last_misses());
-            }
-        }
-        let (looked_at, misses) = rounds.look_at_all();
+        let broken = self.carry_out(&chosen, &mut rounds, &mut findings);
         stop.check()?;
-        let check = findings.end(looked_at, misses);
+        let check = match broken {
+            Ok(()) => {
+                let (looked_at, misses) = rounds.look_at_all();
+                stop.check()?;
+                findings.end(looked_at, misses)
+            }
+            // The rounds before it are told all the same.
+            Err(error) => findings.end(0, vec![format!("the campaign ended early: {error:#}")]),
+        };
         print(&check, &findings.end_misses);
         findings.finish(chosen.iter().map(|(_, fault)| *fault));
         let page = present::page(&findings);
         let contents = (&findings, &page, findings.origin.foot());
         let files = ["cluster-crash.json", "cluster-crash.md"];
         Report::new(findings.checks.clone()).files(self.out.as_deref(), &files, contents)
+    }
+
+    /// Carries all rounds out.
+    ///
+    /// # Errors
+    /// If the cluster does not become whole again after a fault.
+    fn carry_out(
+        &self,
+        chosen: &[(usize, &'static Fault)],
+        rounds: &mut Rounds<'_>,
+        findings: &mut Findings,
+    ) -> Result<()> {
+        for turn in 0..self.turns() {
+            for (place, fault) in chosen {
+                if !is_due(self.rounds_of(fault), turn, self.turns()) {
+                    continue;
+                }
+                let round = rounds.carry_out(fault, *place)?;
+                rounds.stop.check()?;
+                let check = findings.judge(fault, round);
+                print(&check, findings.last_misses());
+            }
+        }
+        Ok(())
     }
 
     /// The faults to carry out, with their places in the list of all.
@@ -130,6 +151,12 @@ impl Faults {
     fn turns(&self) -> u32 {
         self.rounds.max(self.deaths.unwrap_or(0))
     }
+}
+
+/// Is a fault with so many rounds carried out in this turn of `turns`? The rounds are spread evenly.
+fn is_due(rounds: u32, turn: u32, turns: u32) -> bool {
+    let until = |turn: u32| u64::from(turn) * u64::from(rounds) / u64::from(turns);
+    until(turn + 1) > until(turn)
 }
 
 /// Prints a check, and what was missed.
@@ -176,5 +203,13 @@ mod tests {
         assert_eq!((number(&words, "machine-gone"), number(&words, "osd-killed")), (100, 20));
         assert_eq!(number(&["--rounds", "2"], "gateway-killed"), 2);
         assert_eq!(line(&words).turns(), 100);
+    }
+
+    #[test]
+    fn rounds_of_rarer_faults_are_spread_over_the_turns() {
+        let due = |rounds| (0..10).filter(|turn| is_due(rounds, *turn, 10)).collect::<Vec<_>>();
+        assert_eq!(due(10), Vec::from_iter(0..10));
+        assert_eq!(due(3), [3, 6, 9]);
+        assert_eq!(due(1), [9]);
     }
 }

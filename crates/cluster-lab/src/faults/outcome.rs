@@ -89,7 +89,7 @@ impl Findings {
 
     /// Takes the last look at everything. Returns its rule.
     pub(crate) fn end(&mut self, looked_at: u64, misses: Vec<String>) -> Check {
-        let words = format!("{looked_at} blocks and names of all rounds, {} wrong", misses.len());
+        let words = format!("{looked_at} blocks and names of all rounds, {} misses", misses.len());
         let passed = misses.is_empty() && looked_at > 0;
         let check = Check::new("everything acknowledged is there in the end", words, passed);
         (self.looked_at_in_the_end, self.end_misses) = (looked_at, misses);
