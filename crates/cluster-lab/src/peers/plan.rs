@@ -37,7 +37,7 @@ pub(super) const PLAN: Plan = Plan {
     mibps: 4000,
     others: 4,
     // Three of them have room in the memory for everything (`requirements::MEMORY`).
-    osd_gib: 3,
+    osd_gib: 4,
     // A thirtieth of the files: hardly any read is answered by a cache.
     clients: "client_oc_size = 8388608\n",
     // As Ganesha: names are stable once the metadata server has them.

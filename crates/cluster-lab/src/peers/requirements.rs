@@ -18,7 +18,7 @@ const MODULES: [&str; 3] = [
 ];
 
 /// Bytes in memory for the files of the cluster: three OSDs, monitors, etcd.
-const MEMORY: &str = "12g";
+const MEMORY: &str = "14g";
 
 /// Checks that everything is here.
 ///
