@@ -25,6 +25,11 @@ const NAME: &str = "weir-address-helper";
 /// Bytes that are received at a time.
 const RECEIVE_BYTES: usize = 64 * 1024;
 
+/// Longest wait for the end of a server's process that has closed the link. The kernel closes the
+/// sockets of a process that ends one after the other: clients whose connections are closed already
+/// connect anew while it still listens, and a reset has to tell them that it was in vain.
+const ENDING: Duration = Duration::from_secs(1);
+
 /// How the helper does its work.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -79,6 +84,7 @@ pub fn run(link: UnixStream, server: &ServerProcess, options: Options) -> Result
         connections_ended: true,
     };
     let end = helper.serve();
+    helper.let_end();
     helper.give_up();
     // Before the link is closed, so that a helper that is started after that finds it free.
     drop(name);
@@ -361,6 +367,13 @@ impl Helper<'_> {
         }
         for (address, words) in self.hooks.attend(crate::now()) {
             self.tell_failure(address, words);
+        }
+    }
+
+    /// Waits for the end of the server's process, while the leases go on.
+    fn let_end(&self) {
+        if let Err(error) = self.server.wait(ENDING) {
+            tracing::error!(%error, "cannot wait for the end of the server's process");
         }
     }
 

@@ -22,6 +22,7 @@ pub(crate) const PORT: u16 = 2049;
 /// Names of environment variables for the processes of the tests.
 pub(crate) const HOOK: &str = "WEIR_TEST_HOOK";
 pub(crate) const READY: &str = "WEIR_TEST_READY";
+pub(crate) const END: &str = "WEIR_TEST_END";
 
 /// The patience of the tests' hooks.
 pub(crate) const HOOK_SECONDS: Duration = Duration::from_secs(3);

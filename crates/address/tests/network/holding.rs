@@ -1,12 +1,13 @@
 //! An address is held for as long as its lease, and no longer, whatever stops or ends.
 
 use crate::bed::{
-    ADDRESSES, Gateway, READY, accept, address_of, alone, connect, has, ip, listen, machines,
+    ADDRESSES, END, Gateway, READY, accept, address_of, alone, connect, has, ip, listen, machines,
     until_in, wait_for,
 };
 use rustix::process::Signal;
 use std::io::{ErrorKind, Read, Write};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use weir_address::Request;
@@ -124,6 +125,47 @@ fn released() {
     own.1.read_exact(&mut [0]).unwrap();
 }
 
+/// A server on the first machine, once it holds its addresses. It ends when there is a file `end`.
+fn server(work: &Path) -> Child {
+    let ready = work.join("ready");
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", "one"]).arg(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "server_process", "--nocapture"]);
+    command.env(READY, &ready).env(END, work.join("end"));
+    let server = command.stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the server to hold its addresses", || ready.exists());
+    for address in ADDRESSES {
+        assert!(has("one", address));
+    }
+    server
+}
+
+#[test]
+fn connections_that_a_server_had_not_accepted_when_it_ended_are_reset() {
+    alone("holding::not_accepted");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn not_accepted() {
+    machines();
+    let work = tempfile::tempdir().unwrap();
+    let mut server = server(work.path());
+    let mut clients = ADDRESSES.map(connect);
+    for client in &mut clients {
+        client.write_all(b"a request").unwrap();
+    }
+    std::fs::write(work.path().join("end"), "").unwrap();
+    for client in &mut clients {
+        let error = client.read(&mut [0]).unwrap_err().kind();
+        assert_eq!(error, ErrorKind::ConnectionReset, "no client waits for an answer");
+    }
+    server.wait().unwrap();
+    for address in ADDRESSES {
+        wait_for("the helper to remove it", || !has("one", address));
+    }
+}
+
 #[test]
 fn addresses_are_gone_when_the_server_is_killed() {
     alone("holding::server_killed");
@@ -134,16 +176,8 @@ fn addresses_are_gone_when_the_server_is_killed() {
 fn server_killed() {
     machines();
     let work = tempfile::tempdir().unwrap();
-    let ready = work.path().join("ready");
     let leases_end = until_in(50 * SECOND);
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", "one"]).arg(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "server_process", "--nocapture"]);
-    let mut server = command.env(READY, &ready).stdout(Stdio::null()).spawn().unwrap();
-    wait_for("the server to hold its addresses", || ready.exists());
-    for address in ADDRESSES {
-        assert!(has("one", address));
-    }
+    let mut server = server(work.path());
     server.kill().unwrap();
     server.wait().unwrap();
     for address in ADDRESSES {

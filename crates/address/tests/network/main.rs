@@ -8,9 +8,11 @@ mod holding;
 mod moving;
 mod refusing;
 
-use bed::{ADDRESSES, HOOK, HOOK_SECONDS, READY, place, until_in};
+use bed::{ADDRESSES, END, HOOK, HOOK_SECONDS, PORT, READY, place, until_in};
+use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use weir_address::{HelperLink, Hook, Options, Report, Request, ServerProcess, confine, run};
@@ -29,8 +31,10 @@ fn helper_process() {
 }
 
 #[test]
-#[ignore = "a server with a helper, which another test runs on a machine and kills"]
+#[ignore = "a server with a helper, which another test runs on a machine and ends"]
 fn server_process() {
+    // Nothing is accepted.
+    let _listener = TcpListener::bind(("::", PORT)).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "helper_process", "--nocapture"]);
     let (mut link, _helper) = HelperLink::spawn(&mut command).unwrap();
@@ -40,7 +44,12 @@ fn server_process() {
         assert_eq!(link.receive().unwrap(), Report::Done { number });
     }
     std::fs::write(std::env::var_os(READY).unwrap(), "held").unwrap();
-    loop {
-        std::thread::park();
+    let end = std::env::var_os(END).map(PathBuf::from);
+    while !end.as_ref().is_some_and(|end| end.exists()) {
+        std::thread::sleep(Duration::from_millis(20));
     }
+    // In this order the kernel closes the sockets of a process that is killed, or in another.
+    link.stream().shutdown(std::net::Shutdown::Both).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    std::process::exit(0);
 }
