@@ -49,7 +49,8 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// Starts a client whose files begin with `prefix`. It holds its lock when this returns.
+    /// Starts a client whose files begin with `prefix`. It holds its lock when this returns, and a
+    /// rival was refused.
     ///
     /// # Errors
     /// If the volume cannot be mounted, or there is no lock in time.
@@ -62,10 +63,11 @@ impl Holding {
         let thread = std::thread::Builder::new().name(format!("{}-locks", target.name));
         let thread = thread.spawn(move || {
             CLIENTS.enter()?;
-            let client = Client::new(target, files, halt)?;
+            let mut client = Client::new(target, files, halt)?;
+            let rival = client.refused_rival()?;
             // Whoever started it may have ended.
             let _ = told.send(());
-            client.run(&own)
+            client.run(rival, &own)
         })?;
         match ready.recv() {
             Ok(()) => Ok(Self { moved, thread }),
@@ -140,9 +142,17 @@ impl Client {
         }
     }
 
+    /// A connection of the rival, which was refused the lock.
+    fn refused_rival(&mut self) -> Result<Session> {
+        let mut rival = self.session()?;
+        let status = self.ask(&mut rival, RIVAL, &self.locked)?;
+        self.expect("a rival before the move", status, Status::DENIED);
+        Ok(rival)
+    }
+
     /// Has the rival want the lock until the volume has moved, and looks at everything then.
-    fn run(mut self, moved: &AtomicBool) -> Result<Vec<String>> {
-        let (mut rival, mut attempts) = (None, 0_u32);
+    fn run(mut self, rival: Session, moved: &AtomicBool) -> Result<Vec<String>> {
+        let mut rival = Some(rival);
         while !moved.load(Ordering::Relaxed) {
             ensure!(!self.halt.stopped(), "interrupted");
             let Some(session) = &mut rival else {
@@ -151,15 +161,12 @@ impl Client {
                 continue;
             };
             match self.ask(session, RIVAL, &self.locked) {
-                Ok(Status::DENIED) => attempts += 1,
+                Ok(Status::DENIED) => {}
                 Ok(status) => self.misses.push(format!("a rival got {status:?} meanwhile")),
                 Err(error @ BenchError::Stopped { .. }) => return Err(error.into()),
                 Err(_) => rival = None,
             }
             std::thread::sleep(PACE);
-        }
-        if attempts == 0 {
-            self.misses.push("no rival was refused".to_owned());
         }
         self.look()?;
         if let Some(lost) = self.lost.take() {
