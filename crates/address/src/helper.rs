@@ -1,5 +1,7 @@
 //! The helper: waits for requests, for the ends of leases and for the end of the server, and does
-//! in the kernel what they ask for. One thread; nothing that it waits for keeps it from the rest.
+//! in the kernel what they ask for. One thread; nothing that it waits for keeps it from the rest,
+//! except the end of a server's process that has closed the link: it requests nothing any more, and
+//! the kernel ends its leases in time.
 
 use crate::announce::{announce, tickle};
 use crate::holdings::{Due, Holding, Holdings, Refusal, check_end};
@@ -25,16 +27,22 @@ const NAME: &str = "weir-address-helper";
 /// Bytes that are received at a time.
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// Longest wait for the end of a server's process that has closed the link. The kernel closes the
-/// sockets of a process that ends one after the other: clients whose connections are closed already
-/// connect anew while it still listens, and a reset has to tell them that it was in vain.
-const ENDING: Duration = Duration::from_secs(1);
-
 /// How the helper does its work.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// A program that is run when an address comes and goes.
     pub hook: Option<Hook>,
+    /// Longest wait for the end of a server's process that has closed the link; the addresses stay
+    /// meanwhile. The kernel closes the sockets of a process that ends one after the other: clients
+    /// whose connections are closed already connect anew while it still listens, and the reset at
+    /// the end of the listener has to reach them.
+    pub ending: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { hook: None, ending: Duration::from_secs(1) }
+    }
 }
 
 /// Why the helper ended. All addresses were removed then.
@@ -84,7 +92,9 @@ pub fn run(link: UnixStream, server: &ServerProcess, options: Options) -> Result
         connections_ended: true,
     };
     let end = helper.serve();
-    helper.let_end();
+    if matches!(end, Ok(End::Link)) {
+        helper.let_end(options.ending);
+    }
     helper.give_up();
     // Before the link is closed, so that a helper that is started after that finds it free.
     drop(name);
@@ -371,8 +381,8 @@ impl Helper<'_> {
     }
 
     /// Waits for the end of the server's process, while the leases go on.
-    fn let_end(&self) {
-        if let Err(error) = self.server.wait(ENDING) {
+    fn let_end(&self, patience: Duration) {
+        if let Err(error) = self.server.wait(patience) {
             tracing::error!(%error, "cannot wait for the end of the server's process");
         }
     }

@@ -199,7 +199,8 @@ impl Session {
             () = stop(&mut stopped) => Broken::Told("the helper ends".to_owned()),
         };
         tracing::info!(life = %self.life.1, error = %ended, "the link to the server has ended");
-        // The link of the thread is closed by now, so that all addresses are being removed.
+        // The link of the thread is closed by now: it removes all addresses once the process has
+        // ended, and soon even if it does not.
         match outcome.await {
             Ok(Ok(end)) => tracing::info!(?end, "all addresses are removed"),
             Ok(Err(error)) => {
@@ -235,7 +236,7 @@ fn own_addresses(
     ours.set_nonblocking(true)?;
     let ours = UnixStream::from_std(ours)?;
     let (sender, outcome) = oneshot::channel();
-    let options = weir_address::Options { hook: machine.hook.clone() };
+    let options = weir_address::Options { hook: machine.hook.clone(), ..Default::default() };
     std::thread::Builder::new().name("addresses".to_owned()).spawn(move || {
         // Nobody waits for it if the helper has ended meanwhile.
         drop(sender.send(run(theirs, &process, options)));

@@ -23,6 +23,8 @@ pub(crate) const PORT: u16 = 2049;
 pub(crate) const HOOK: &str = "WEIR_TEST_HOOK";
 pub(crate) const READY: &str = "WEIR_TEST_READY";
 pub(crate) const END: &str = "WEIR_TEST_END";
+/// Seconds for which the helper waits for the end of its server.
+pub(crate) const ENDING: &str = "WEIR_TEST_ENDING";
 
 /// The patience of the tests' hooks.
 pub(crate) const HOOK_SECONDS: Duration = Duration::from_secs(3);

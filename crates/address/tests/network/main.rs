@@ -8,7 +8,7 @@ mod holding;
 mod moving;
 mod refusing;
 
-use bed::{ADDRESSES, END, HOOK, HOOK_SECONDS, PORT, READY, place, until_in};
+use bed::{ADDRESSES, END, ENDING, HOOK, HOOK_SECONDS, PORT, READY, place, until_in};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -25,7 +25,9 @@ fn helper_process() {
     confine().unwrap();
     let hook = std::env::var_os(HOOK)
         .map(|program| Hook { program: program.into(), patience: HOOK_SECONDS });
-    let end = run(link, &server, Options { hook });
+    let ending = std::env::var(ENDING).ok().map(|seconds| seconds.parse().unwrap());
+    let ending = ending.map_or(Options::default().ending, Duration::from_secs);
+    let end = run(link, &server, Options { hook, ending });
     eprintln!("the helper ended: {end:?}");
     assert!(end.is_ok());
 }
@@ -44,12 +46,12 @@ fn server_process() {
         assert_eq!(link.receive().unwrap(), Report::Done { number });
     }
     std::fs::write(std::env::var_os(READY).unwrap(), "held").unwrap();
-    let end = std::env::var_os(END).map(PathBuf::from);
-    while !end.as_ref().is_some_and(|end| end.exists()) {
+    let end = PathBuf::from(std::env::var_os(END).unwrap());
+    while !end.exists() {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // In this order the kernel closes the sockets of a process that is killed, or in another.
+    // The kernel may close the link of a killed process before its listener. Here that is so.
     link.stream().shutdown(std::net::Shutdown::Both).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_secs(1));
     std::process::exit(0);
 }
