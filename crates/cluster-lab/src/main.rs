@@ -23,8 +23,8 @@ use weir_lab::stop::Stop;
 
 /// Run a campaign against a cluster of the server that was built beside this program.
 ///
-/// The exit status is 0 if every rule was kept, 1 if one was not, and 2 if the campaign could not
-/// be completed.
+/// The exit status is 0 if every rule was kept, 1 if one was not, and 2 if there is no report. A
+/// campaign of faults that ends early has missed a rule.
 #[derive(Debug, Parser)]
 #[command(name = "weir-cluster-lab", version)]
 struct Arguments {

@@ -95,7 +95,7 @@ impl Faults {
                 findings.end(looked_at, misses)
             }
             // The rounds before it are told all the same.
-            Err(error) => findings.end(0, vec![format!("the campaign ended early: {error:#}")]),
+            Err(error) => findings.end_early(&error),
         };
         print(&check, &findings.end_misses);
         findings.finish(chosen.iter().map(|(_, fault)| *fault));
@@ -108,7 +108,8 @@ impl Faults {
     /// Carries all rounds out.
     ///
     /// # Errors
-    /// If the cluster does not become whole again after a fault.
+    /// If no further round is possible: the cluster does not become whole again after a fault, or a
+    /// client has ended.
     fn carry_out(
         &self,
         chosen: &[(usize, &'static Fault)],
@@ -153,7 +154,8 @@ impl Faults {
     }
 }
 
-/// Is a fault with so many rounds carried out in this turn of `turns`? The rounds are spread evenly.
+/// Is a fault with so many rounds carried out in this turn of `turns`? Its rounds are spread over
+/// all of them.
 fn is_due(rounds: u32, turn: u32, turns: u32) -> bool {
     let until = |turn: u32| u64::from(turn) * u64::from(rounds) / u64::from(turns);
     until(turn + 1) > until(turn)

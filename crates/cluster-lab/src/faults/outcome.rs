@@ -25,7 +25,7 @@ pub(crate) struct Findings {
     pub(crate) rounds: Vec<Round>,
     /// Blocks and names that were looked at in the end.
     pub(crate) looked_at_in_the_end: u64,
-    /// The blocks and names that were not as they have to be.
+    /// The blocks and names that were not as they have to be, or the reason for an early end.
     pub(crate) end_misses: Vec<String>,
     /// The rules.
     #[serde(skip)]
@@ -89,7 +89,7 @@ impl Findings {
 
     /// Takes the last look at everything. Returns its rule.
     pub(crate) fn end(&mut self, looked_at: u64, misses: Vec<String>) -> Check {
-        let words = format!("{looked_at} blocks and names of all rounds, {} misses", misses.len());
+        let words = format!("{looked_at} blocks and names of all rounds, misses: {}", misses.len());
         let passed = misses.is_empty() && looked_at > 0;
         let check = Check::new("everything acknowledged is there in the end", words, passed);
         (self.looked_at_in_the_end, self.end_misses) = (looked_at, misses);
@@ -97,9 +97,19 @@ impl Findings {
         check
     }
 
-    /// Sums the rounds of each fault up.
+    /// Takes the reason why no further round was possible. Returns its rule.
+    pub(crate) fn end_early(&mut self, error: &anyhow::Error) -> Check {
+        let words = format!("after {} rounds", self.rounds.len());
+        let check = Check::new("the campaign was completed", words, false);
+        self.end_misses = vec![format!("{error:#}")];
+        self.checks.push(check.clone());
+        check
+    }
+
+    /// Sums the rounds of each fault up, if it had any.
     pub(crate) fn finish(&mut self, faults: impl Iterator<Item = &'static Fault>) {
-        self.faults = faults.map(|fault| self.sum(fault)).collect();
+        let sums = faults.map(|fault| self.sum(fault));
+        self.faults = sums.filter(|sum| sum.rounds > 0).collect();
         self.passed = all_kept(&self.checks);
     }
 
@@ -170,10 +180,21 @@ mod tests {
         }
         findings.judge(&faults[1], round(faults[1].name, 4.0));
         assert!(findings.end(10, Vec::new()).passed && !findings.end(0, Vec::new()).passed);
-        findings.finish(faults.iter().take(2));
+        findings.finish(faults.iter().take(3));
         let [first, second] = findings.faults.as_slice() else { panic!("two faults") };
         assert_eq!((first.rounds, first.missed, second.rounds), (3, 1, 1));
         assert!((first.median_s - 1.2).abs() < 1e-9 && (first.worst_s - 3.0).abs() < 1e-9);
         assert!(!findings.passed);
+    }
+
+    #[test]
+    fn an_early_end_is_a_miss_of_its_own_and_keeps_the_rounds_before_it() {
+        let fault = &super::super::gateways::FAULTS[0];
+        let mut findings = Findings::new(false, None);
+        findings.judge(fault, round(fault.name, 1.0));
+        assert!(!findings.end_early(&anyhow::anyhow!("not whole")).passed);
+        findings.finish(std::iter::once(fault));
+        assert!(!findings.passed && findings.faults[0].missed == 0);
+        assert_eq!(findings.end_misses, ["not whole"]);
     }
 }
