@@ -96,7 +96,7 @@ cluster-upgrade: ## the last landed version (UPGRADE_FROM=), this one and one af
 	cargo build --release --locked --package weir-cluster-lab
 	target/release/weir-cluster-lab upgrade --bars --out $(CLUSTER_UPGRADE_OUT) --from target/upgrade/from/release/weir --from-commit $(UPGRADE_FROM) --next target/upgrade/next/release/weir --commit $(shell git rev-parse --short HEAD)
 
-cluster-peers: ## a gateway on CephFS beside libcephfs itself and NFS-Ganesha, and a model of larger clusters (needs root; a quarter of an hour; docs/performance)
+cluster-peers: ## a gateway on CephFS beside libcephfs itself and NFS-Ganesha, and a model of larger clusters (needs root and 20 GiB of memory; a quarter of an hour; docs/performance)
 	cargo xtask preflight cluster-peers
 	cargo build --release --locked --package weir-weir --features cluster
 	cargo build --release --locked --package weir-cluster-lab --features peers

@@ -30,8 +30,8 @@ pub(crate) struct Plan {
     pub(crate) mibps: u64,
     /// Machines beside those of the gateways, numbered after them.
     pub(crate) others: u8,
-    /// Size of each OSD, in GiB. Its file is sparse, but reaches that size with time, because what an
-    /// OSD frees it does not give back.
+    /// Size of each OSD, in GiB. Its file is sparse, but reaches that size with time, because an
+    /// OSD gives nothing back.
     pub(crate) osd_gib: u8,
     /// Settings for all clients of Ceph, as lines of its configuration.
     pub(crate) clients: &'static str,

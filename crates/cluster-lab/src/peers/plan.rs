@@ -36,7 +36,7 @@ pub(super) const PLAN: Plan = Plan {
     pools: &[("peers", "/peers")],
     mibps: 4000,
     others: 4,
-    // Three of them have room in the memory for everything (`requirements::MEMORY`).
+    // Three of them have room in the memory for everything (`requirements::FILES_GIB`).
     osd_gib: 4,
     // A thirtieth of the files: hardly any read is answered by a cache.
     clients: "client_oc_size = 8388608\n",

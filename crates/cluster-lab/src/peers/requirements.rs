@@ -1,7 +1,7 @@
 //! The programs that the comparison needs beside those of every campaign, their versions, and files
 //! in memory.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 use weir_lab::process::run;
@@ -17,8 +17,10 @@ const MODULES: [&str; 3] = [
     "/usr/lib64/ganesha/libfsalceph.so",
 ];
 
-/// Bytes in memory for the files of the cluster: three OSDs, monitors, etcd.
-const MEMORY: &str = "14g";
+/// GiB of the tmpfs for the files of the cluster: three OSDs, monitors, etcd.
+const FILES_GIB: u64 = 14;
+/// GiB of memory for that, and for the processes.
+const MEMORY_GIB: u64 = 20;
 
 /// Checks that everything is here.
 ///
@@ -32,7 +34,20 @@ pub(crate) fn check() -> Result<()> {
     if !MODULES.iter().any(|place| Path::new(place).exists()) {
         bail!("comparisons of clusters need Ganesha's module: apt-get install nfs-ganesha-ceph");
     }
+    let text = std::fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
+    let gib = memory_gib(&text).context("/proc/meminfo has another form")?;
+    if gib < MEMORY_GIB {
+        bail!(
+            "comparisons of clusters need {MEMORY_GIB} GiB of memory, and this machine has {gib}"
+        );
+    }
     Ok(())
+}
+
+/// The memory of the machine (proc_meminfo(5)), in whole GiB.
+fn memory_gib(text: &str) -> Option<u64> {
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    kib.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib >> 20)
 }
 
 /// Has everything below `work` kept in memory, until the namespace of mounts ends.
@@ -40,7 +55,7 @@ pub(crate) fn check() -> Result<()> {
 /// # Errors
 /// In the words of `mount`.
 pub(super) fn keep_in_memory(work: &Path) -> Result<()> {
-    let size = format!("size={MEMORY}");
+    let size = format!("size={FILES_GIB}g");
     run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(work))
 }
 
@@ -60,6 +75,13 @@ fn version(program: &str, option: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_read_in_whole_gib() {
+        assert_eq!(memory_gib("MemTotal:       24689940 kB\nMemFree: 1 kB\n"), Some(23));
+        assert_eq!(memory_gib("MemFree: 1 kB\n"), None);
+        assert_eq!(memory_gib("MemTotal: many kB\n"), None);
+    }
 
     #[test]
     fn a_version_is_one_line() {

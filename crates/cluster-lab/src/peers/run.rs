@@ -14,9 +14,9 @@ use weir_lab::comparison::Peer;
 use weir_lab::stop::Stop;
 use weir_load::{NfsTarget, Target};
 
-/// The directories of the loads below the exports of the servers. Each export of Ganesha is a client
-/// of CephFS of its own, and has its own files, although both show all of them: two clients with
-/// one file open wait for each other.
+/// The directories of the loads below the exports of the servers. Each export of Ganesha is a
+/// client of CephFS of its own, and has its own files, although both show all of them: two clients
+/// with one file open wait for each other.
 const GATEWAYS_FILES: &str = "files";
 const ASKING_FILES: &str = "ganesha";
 const KEEPING_FILES: &str = "keeping-ganesha";
