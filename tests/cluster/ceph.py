@@ -100,6 +100,8 @@ osd_objectstore = bluestore
 osd_heartbeat_grace = 5
 osd_heartbeat_interval = 1
 osd_memory_target = 939524096
+# The pause of 0.1 s before each object of a recovery is for real disks.
+osd_recovery_sleep_hdd = 0
 bluestore_block_size = {osd_gib}Gi
 bluestore_cache_autotune = false
 bluestore_cache_size = 64Mi
