@@ -132,7 +132,7 @@ fn a_transaction_of_the_largest_size_is_carried_out_and_a_larger_one_refused() {
 
 #[test]
 fn compacted_events_are_named_as_such_and_later_ones_are_told() {
-    // Its own: a compaction by another test would hide the later events as well.
+    // An etcd of its own: a compaction by another test would hide the later events as well.
     let etcd = Etcd::start();
     let store = etcd.store("compacted");
     let (prefix, key) = ("/weir/compacted/catalog/", "/weir/compacted/catalog/a");
@@ -151,7 +151,7 @@ fn compacted_events_are_named_as_such_and_later_ones_are_told() {
 
 #[test]
 fn a_wait_ends_with_an_event_that_is_new_and_with_its_time() {
-    // Its own, which no other test compacts.
+    // An etcd of its own, which no other test compacts.
     let etcd = Etcd::start();
     let (store, other) = (etcd.store("waits"), etcd.store("waits"));
     let (prefix, key) = ("/weir/waits/catalog/", "/weir/waits/catalog/a");
