@@ -1,7 +1,7 @@
 //! The helper: waits for requests, for the ends of leases and for the end of the server, and does
 //! in the kernel what they ask for. One thread; nothing that it waits for keeps it from the rest,
-//! except the end of a server's process that has closed the link: it requests nothing any more, and
-//! the kernel ends its leases in time.
+//! except the end of a server's process that has closed the link: that process requests nothing any
+//! more, and the kernel ends the leases in time.
 
 use crate::announce::{announce, tickle};
 use crate::holdings::{Due, Holding, Holdings, Refusal, check_end};
@@ -33,9 +33,9 @@ pub struct Options {
     /// A program that is run when an address comes and goes.
     pub hook: Option<Hook>,
     /// Longest wait for the end of a server's process that has closed the link; the addresses stay
-    /// meanwhile. The kernel closes the sockets of a process that ends one after the other: clients
-    /// whose connections are closed already connect anew while it still listens, and the reset at
-    /// the end of the listener has to reach them.
+    /// meanwhile. The kernel closes the sockets of an ended process one after the other. Clients
+    /// whose connections are closed may connect anew while the listener is open, and the resets
+    /// that the kernel sends when it closes the listener have to reach them.
     pub ending: Duration,
 }
 

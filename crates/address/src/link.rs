@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
-/// The server's end of the link. All addresses are removed when it is dropped, or its process ends.
+/// The server's end of the link. All addresses are removed when the server's process ends, and soon
+/// after this was dropped.
 #[derive(Debug)]
 pub struct HelperLink {
     stream: UnixStream,

@@ -23,7 +23,7 @@ use weir_lab::stop::Stop;
 
 /// Run a campaign against a cluster of the server that was built beside this program.
 ///
-/// The exit status is 0 if every rule was kept, 1 if one was not, and 2 if there is no report. A
+/// The exit status is 0 if every rule was kept, 1 if one was not, and 2 if there is no result. A
 /// campaign of faults that ends early has missed a rule.
 #[derive(Debug, Parser)]
 #[command(name = "weir-cluster-lab", version)]

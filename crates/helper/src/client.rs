@@ -29,7 +29,8 @@ const BUSY_RETRY: Duration = Duration::from_millis(50);
 
 /// The link of a server to the helper of its machine. It is of one process: the helper takes the
 /// process that made it for the life. When the last clone is dropped, the link ends, and the helper
-/// removes all addresses; the life goes on until its process ends.
+/// removes all addresses: once the process has ended, or a second later. The life goes on until its
+/// process ends.
 ///
 /// No call has a limit of time: a helper that is stopped answers when it goes on.
 #[derive(Clone, Debug)]
@@ -66,7 +67,7 @@ pub struct Attached {
 pub struct Reports(mpsc::Receiver<Report>);
 
 impl Reports {
-    /// The next report; none if the link has ended. All addresses are being removed then, and the
+    /// The next report; none if the link has ended. All addresses are removed soon then, and the
     /// server is to attach itself anew ([`Client::attach`]).
     pub async fn next(&mut self) -> Option<Report> {
         self.0.recv().await
@@ -89,7 +90,7 @@ pub enum ClientError {
     #[error("{0}")]
     Protocol(String),
     /// The link has ended: whether the request was carried out is not known. All addresses are
-    /// removed.
+    /// removed soon.
     #[error("the link to the helper of this machine has ended")]
     Lost,
 }

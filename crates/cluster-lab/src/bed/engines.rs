@@ -32,8 +32,8 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Starts both at the same time, and waits until they can be used. Each OSD has
-    /// `osd_gib` GiB; `clients` are lines of Ceph's configuration for all its clients.
+    /// Starts both at the same time, and waits until they can be used. Each OSD has `osd_gib` GiB;
+    /// `clients` are lines of Ceph's configuration for all its clients.
     ///
     /// # Errors
     /// In the words of the script.
