@@ -12,6 +12,7 @@ use crate::either::Either;
 use crate::local::{Inode, LocalStore, OpenError, Options};
 use crate::sync::Arc;
 use std::path::Path;
+use std::pin::Pin;
 #[cfg(feature = "ceph")]
 use weir_ceph::Ceph;
 #[cfg(feature = "ceph")]
@@ -96,6 +97,27 @@ impl VolumeStore {
     #[cfg(feature = "ceph")]
     pub fn open_ceph(ceph: &Ceph, path: &str, options: &Options) -> Result<Self, CephOpenError> {
         CephStore::open(ceph, path, options).map(Self::Ceph)
+    }
+
+    /// The future of an operation of a protocol on this volume, which may ask the store several
+    /// times. If every question blocks, the operation is one job of the pool as far as it waits for
+    /// nothing else. `panicked` gives the result of one that panicked there.
+    pub fn carry_out<F>(
+        &self,
+        operation: F,
+        panicked: impl FnOnce() -> F::Output + 'static,
+    ) -> Pin<Box<dyn Future<Output = F::Output>>>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        match self {
+            Self::Local(_) => Box::pin(operation),
+            #[cfg(feature = "ceph")]
+            Self::Ceph(store) => {
+                let done = store.carry_out(operation);
+                Box::pin(async move { done.await.unwrap_or_else(|_| panicked()) })
+            }
+        }
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn create(
     how: &CreateHow,
     cred: &Credentials,
 ) -> FsResult<Made<Arc<CephObject>>> {
-    let _names = dir.names.lock();
+    let _name = volume.names.lock(dir, name);
     let change = dir.begin();
     let before = searched(volume, dir, cred)?;
     let (object, attr) = match volume.child(dir, name)? {
@@ -142,7 +142,7 @@ pub(super) fn make(
     set: &SetAttr,
     cred: &Credentials,
 ) -> FsResult<Made<Arc<CephObject>>> {
-    let _names = dir.names.lock();
+    let _name = volume.names.lock(dir, name);
     let change = dir.begin();
     let before = searched(volume, dir, cred)?;
     if volume.child(dir, name)?.is_some() {
@@ -259,7 +259,7 @@ pub(super) fn link(
     if object.kind == FileKind::Directory {
         return Err(FsError::IsDirectory);
     }
-    let _names = dir.names.lock();
+    let _name = volume.names.lock(dir, name);
     let change = dir.begin();
     let own_change = object.begin();
     volume.attr(object)?;

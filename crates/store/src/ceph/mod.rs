@@ -19,6 +19,8 @@ mod create;
 mod data;
 mod error;
 mod handover;
+mod names;
+mod operation;
 mod places;
 mod read_dir;
 mod record;
@@ -81,11 +83,27 @@ impl CephStore {
         self.0.losses.syncs.load(Acquire)
     }
 
+    /// Carries out an operation of a protocol, which may ask the store several times, in one job of
+    /// the pool as far as it waits for nothing else; the rest of it goes on where this is polled.
+    /// Once it is queued it is carried out, even if the future is dropped.
+    ///
+    /// # Errors
+    /// `Io` if it panicked.
+    pub fn carry_out<F>(&self, operation: F) -> impl Future<Output = FsResult<F::Output>> + use<F>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        operation::carry_out(Arc::clone(&self.0), operation)
+    }
+
     /// Runs `work` in the pool.
     async fn pooled<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Volume>) -> FsResult<T> + Send + 'static,
     ) -> FsResult<T> {
+        if operation::is_here(&self.0) {
+            return work(&self.0);
+        }
         let volume = Arc::clone(&self.0);
         self.0.lane.run(move || work(&volume)).await
     }

@@ -25,8 +25,8 @@ pub struct CephObject {
     pub(super) birth: Timestamp,
     held: ManuallyDrop<Held>,
     gone: AtomicBool,
-    /// Held while names in this directory change.
-    pub(super) names: Mutex<()>,
+    /// Shared by changes of single names in this directory, and held by those that change several.
+    pub(super) names: RwLock<()>,
     /// Held while the size may change, and shared by writes within the size.
     pub(super) sizes: RwLock<()>,
     /// Held while the details change.
@@ -327,7 +327,7 @@ impl Table {
                     birth,
                     held: ManuallyDrop::new(held),
                     gone: AtomicBool::new(false),
-                    names: Mutex::new(()),
+                    names: RwLock::new(()),
                     sizes: RwLock::new(()),
                     details: Mutex::new(()),
                     changes: Mutex::default(),

@@ -2,10 +2,11 @@
 
 use super::create::{Place, searched};
 use super::error::fs_error;
+use super::names::lock_both;
 use super::object::CephObject;
 use super::replace;
 use super::volume::{Volume, c_name};
-use crate::sync::{Arc, Guard};
+use crate::sync::Arc;
 use rustix::io::Errno;
 use weir_core::attr::Change;
 use weir_core::store::Replace;
@@ -40,7 +41,7 @@ pub(super) fn remove(
     cred: &Credentials,
 ) -> FsResult<Change> {
     dir.need_directory()?;
-    let _names = dir.names.lock();
+    let _name = volume.names.lock(dir, name);
     let change = dir.begin();
     let before = match victim {
         Victim::This(_) => {
@@ -108,22 +109,6 @@ fn left(volume: &Volume, object: &CephObject, before: &Attr) -> FsResult<()> {
     Ok(())
 }
 
-/// Locks the names of two directories, in the order of their inode numbers, so that opposite
-/// renames can't wait for each other.
-fn lock<'a>(from: &'a CephObject, to: &'a CephObject) -> (Guard<'a, ()>, Option<Guard<'a, ()>>) {
-    match from.ino.cmp(&to.ino) {
-        std::cmp::Ordering::Equal => (from.names.lock(), None),
-        std::cmp::Ordering::Less => {
-            let first = from.names.lock();
-            (first, Some(to.names.lock()))
-        }
-        std::cmp::Ordering::Greater => {
-            let first = to.names.lock();
-            (first, Some(from.names.lock()))
-        }
-    }
-}
-
 pub(super) fn rename(
     volume: &Volume,
     from: Place<'_>,
@@ -134,7 +119,7 @@ pub(super) fn rename(
     let one = from.0.ino == to.0.ino;
     from.0.need_directory()?;
     to.0.need_directory()?;
-    let _names = lock(from.0, to.0);
+    let _names = lock_both(from.0, to.0);
     let changes = (from.0.begin(), (!one).then(|| to.0.begin()));
     let before = befores(volume, (from.0, to.0), conditions, cred)?;
     if from.1.is_special() || to.1.is_special() {

@@ -2,6 +2,7 @@
 
 use super::attrs;
 use super::error::{fs_error, of_object};
+use super::names::Names;
 use super::object::{self, CephObject, Table};
 use super::record;
 use super::usage::Usage;
@@ -94,6 +95,7 @@ pub(super) struct Volume {
     /// The directory above the root, with the format and the record of the usage.
     pub(super) directory: InodeRef,
     pub(super) table: Arc<Table>,
+    pub(super) names: Names,
     pub(super) usage: Usage,
     pub(super) losses: Arc<Losses>,
     /// The attributes of the root as they were seen last, for who may not wait.
@@ -148,6 +150,7 @@ pub(super) fn open(
         root,
         directory,
         table,
+        names: Names::default(),
         usage: Usage::new(used, exact, options.quota_bytes),
         losses,
         root_seen: Mutex::new(attr),

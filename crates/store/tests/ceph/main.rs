@@ -11,6 +11,8 @@ mod faults;
 mod gateways;
 mod hard_links;
 mod model;
+mod names;
+mod operations;
 #[path = "../store/player.rs"]
 mod player;
 #[path = "../store/promises.rs"]

@@ -94,12 +94,17 @@ impl From<Status> for Outcome {
 
 /// A decision that is made already, nearly always, or that waits for an access list. Smaller than
 /// the state of an async function, which would keep what it was called with.
-enum Decision<'f, T, E> {
+enum Decision<F, T, E> {
     Made(Option<Result<T, E>>),
-    ByList(Pin<Box<dyn Future<Output = Result<T, E>> + 'f>>),
+    ByList(Pin<Box<F>>),
 }
 
-impl<T: Unpin, E: Unpin> Future for Decision<'_, T, E> {
+impl<F, T, E> Future for Decision<F, T, E>
+where
+    F: Future<Output = Result<T, E>>,
+    T: Unpin,
+    E: Unpin,
+{
     type Output = Result<T, E>;
 
     #[inline]
@@ -165,12 +170,12 @@ impl<S: Store> Context<'_, S> {
     /// Decides about an object by its attributes, and by its access list where that is needed for
     /// this caller: only then the store is asked for it.
     #[inline]
-    fn decide<'f, T: 'f, E: From<FsError> + 'f>(
+    fn decide<'f, T, E: From<FsError>, B: FnOnce(&Attr, Option<&Acl>) -> Result<T, E>>(
         &'f self,
         object: &'f S::Object,
         attr: &Attr,
-        by: impl FnOnce(&Attr, Option<&Acl>) -> Result<T, E> + 'f,
-    ) -> Decision<'f, T, E> {
+        by: B,
+    ) -> Decision<impl Future<Output = Result<T, E>> + use<'f, S, T, E, B>, T, E> {
         if !asks_acl(attr, &self.rights.cred) {
             return Decision::Made(Some(by(attr, None)));
         }

@@ -7,7 +7,7 @@ use crate::sync::Arc;
 use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights, Shared, VolumeId};
 use weir_drc::{CallKey, DrcEntry, Fingerprints, Waiters};
 use weir_gate::ConnId;
-use weir_nfs::rpc::Call;
+use weir_nfs::rpc::{AcceptError, Call, reply};
 use weir_nfs::v3::wire::{Procedure, Status};
 use weir_nfs::v3::{self, Served, Uses};
 use weir_nfs::{PROGRAM_NFSACL, acl};
@@ -95,12 +95,19 @@ impl RpcJob {
             None => nfs,
         };
         let free = |uses: Uses<'_>| mandatory::is_free(volume, &handle.key, &uses);
+        let (store, xid) = (&volume.store, call.xid);
+        let panicked = move || system_error(xid);
         let operation = Operation::Rpc(match call.program {
-            PROGRAM_NFSACL => Box::pin(acl::serve(nfs, rights, handle, call, reply)),
-            _ if volume.filters.without_open.is_unused() || Uses::of(&call).is_none_or(free) => {
-                Box::pin(v3::serve(nfs, rights, handle, call, reply))
+            PROGRAM_NFSACL => {
+                store.carry_out(acl::serve(nfs, rights, handle, call, reply), panicked)
             }
-            _ => Box::pin(checked(Arc::clone(volume), nfs, rights, handle, call, reply)),
+            _ if volume.filters.without_open.is_unused() || Uses::of(&call).is_none_or(free) => {
+                store.carry_out(v3::serve(nfs, rights, handle, call, reply), panicked)
+            }
+            _ => {
+                let volume = Arc::clone(volume);
+                store.carry_out(checked(volume, nfs, rights, handle, call, reply), panicked)
+            }
         });
         (operation, RpcUnanswered { entry, write_without_entry })
     }
@@ -152,6 +159,12 @@ async fn checked(
         return Served { reply, moved: 0, status: Status::JUKEBOX };
     }
     v3::serve(nfs, rights, handle, call, reply).await
+}
+
+/// The reply to call `xid`, which panicked.
+fn system_error(xid: u32) -> Served {
+    let reply = reply::error(Vec::new(), xid, AcceptError::SystemError);
+    Served { reply, moved: 0, status: Status::SERVERFAULT }
 }
 
 /// The reply to a call that is refused before it is carried out.
