@@ -7,7 +7,7 @@
 
 use crate::index_memory::{INDEX_BYTES_MAX, IndexMemory};
 use crate::pace::Pace;
-use crate::sync::{Arc, Condvar, Guard, Mutex, Weak, promise, spawn, wait};
+use crate::sync::{Arc, Guard, Mutex, Sleeper, Weak, promise, spawn};
 use crate::writeback::Writeback;
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -39,10 +39,9 @@ pub struct Pool {
     index_memory: Arc<IndexMemory>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    work: Condvar,
 }
 
 /// Jobs that take minutes, on threads of their own.
@@ -65,9 +64,9 @@ struct State {
     next_lane: u64,
     /// Lanes that have a job which may start now, each at most once.
     ready: VecDeque<u64>,
-    /// Threads that wait for work and have not been woken. Waking one costs a system call even if
-    /// none waits, so it is counted here.
-    idle: usize,
+    /// Threads that wait for work and have not been woken. The last is woken first: what it needs
+    /// is still in the processor's caches.
+    idle: Vec<Arc<Sleeper>>,
     stopping: bool,
 }
 
@@ -96,7 +95,7 @@ impl Pool {
     /// # Errors
     /// If the first thread can't be started; with fewer than asked for it works on.
     pub fn new(threads: usize) -> std::io::Result<Arc<Self>> {
-        let shared = Arc::new(Shared { state: Mutex::default(), work: Condvar::new() });
+        let shared = Arc::new(Shared::default());
         for number in 0..threads.clamp(THREADS_MIN, THREADS_MAX) {
             let shared = Arc::clone(&shared);
             let started = spawn(format!("weir-disk-{number}"), move || shared.serve());
@@ -166,33 +165,38 @@ fn serve_long(jobs: &Mutex<LongJobs>) {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.state.lock().stopping = true;
-        self.shared.work.notify_all();
+        let mut state = self.shared.state.lock();
+        state.stopping = true;
+        let idle = std::mem::take(&mut state.idle);
+        drop(state);
+        for sleeper in idle {
+            sleeper.wake();
+        }
     }
 }
 
 impl Shared {
     /// Unlocks, and wakes a thread if there is work and one that waits for it.
     fn release(&self, mut state: Guard<'_, State>) {
-        let wake = !state.ready.is_empty() && state.idle > 0;
-        if wake {
-            state.idle -= 1;
-        }
+        let woken = if state.ready.is_empty() { None } else { state.idle.pop() };
         drop(state);
-        if wake {
-            self.work.notify_one();
+        if let Some(sleeper) = woken {
+            sleeper.wake();
         }
     }
 
     fn serve(&self) {
+        let sleeper = Sleeper::of_this_thread();
         let mut state = self.state.lock();
         loop {
             let Some(id) = state.ready.pop_front() else {
                 if state.stopping {
                     return;
                 }
-                state.idle += 1;
-                state = wait(&self.work, state);
+                state.idle.push(Arc::clone(&sleeper));
+                drop(state);
+                sleeper.sleep();
+                state = self.state.lock();
                 continue;
             };
             let Some((mut job, woken)) = state.start(id) else { continue };

@@ -18,6 +18,7 @@ pub(crate) use std::sync::atomic::{
 };
 pub(crate) use std::sync::{Arc, Condvar, Weak};
 pub(crate) use std::thread::{Builder, scope};
+use std::thread::{Thread, current, park};
 
 /// A mutual exclusion lock that ignores poisoning.
 #[derive(Debug, Default)]
@@ -116,6 +117,32 @@ pub(crate) fn now() -> Mono {
 pub(crate) fn time_of_day() -> Timestamp {
     let time = clock_gettime(ClockId::RealtimeCoarse);
     Timestamp { secs: time.tv_sec, nanos: u32::try_from(time.tv_nsec).unwrap_or(0) }
+}
+
+/// A thread that sleeps until it is woken.
+#[derive(Debug)]
+pub(crate) struct Sleeper {
+    thread: Thread,
+    woken: AtomicBool,
+}
+
+impl Sleeper {
+    /// For the thread that calls this, which alone may [`sleep`](Self::sleep).
+    pub(crate) fn of_this_thread() -> Arc<Self> {
+        Arc::new(Self { thread: current(), woken: AtomicBool::new(false) })
+    }
+
+    /// Sleeps until somebody wakes it, or has since it slept last.
+    pub(crate) fn sleep(&self) {
+        while !self.woken.swap(false, Acquire) {
+            park();
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        self.woken.store(true, Release);
+        self.thread.unpark();
+    }
 }
 
 /// Starts a thread of this crate. It ends by itself; nobody joins it.

@@ -262,6 +262,8 @@ pub(super) fn link(
     let _name = volume.names.lock(dir, name);
     let change = dir.begin();
     let own_change = object.begin();
+    // Nobody takes its last name away meanwhile.
+    let _size = object.sizes.read();
     volume.attr(object)?;
     let before = searched(volume, dir, cred)?;
     if volume.child(dir, name)?.is_some() {

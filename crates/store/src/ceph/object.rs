@@ -27,7 +27,8 @@ pub struct CephObject {
     gone: AtomicBool,
     /// Shared by changes of single names in this directory, and held by those that change several.
     pub(super) names: RwLock<()>,
-    /// Held while the size may change, and shared by writes within the size.
+    /// Held while the size may change or a name goes, and shared by writes within the size and by
+    /// new names.
     pub(super) sizes: RwLock<()>,
     /// Held while the details change.
     pub(super) details: Mutex<()>,

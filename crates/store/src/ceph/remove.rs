@@ -90,21 +90,21 @@ pub(super) fn remove(
     Ok(change.end(before, after))
 }
 
-/// An object has lost a name. If it was the last, its data is gone.
+/// An object, which had the attributes `before`, has lost a name. If it was the last, its data is
+/// gone. The caller holds the lock of its size, so that it has got no other name meanwhile: the
+/// library, which has given up the count of names with the removal, need not ask for it.
 fn left(volume: &Volume, object: &CephObject, before: &Attr) -> FsResult<()> {
-    let after = match object.kind {
+    if object.kind == FileKind::Directory {
         // A directory has one name.
-        FileKind::Directory => {
-            object.bury();
-            return Ok(());
-        }
-        _ => volume.attr_or_gone(object, before)?,
-    };
-    if after.nlink == 0 {
         object.bury();
-        if object.kind == FileKind::Regular {
-            volume.usage.shrink(before.size);
-        }
+        return Ok(());
+    }
+    if before.nlink > 1 && volume.attr_or_gone(object, before)?.nlink > 0 {
+        return Ok(());
+    }
+    object.bury();
+    if object.kind == FileKind::Regular {
+        volume.usage.shrink(before.size);
     }
     Ok(())
 }
