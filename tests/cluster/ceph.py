@@ -243,7 +243,7 @@ def up(directory):
     with open(conf, "w", encoding="utf-8") as file:
         file.write(CONFIGURATION.format(
             fsid=fsid, address=ADDRESS, monitors=",".join(places), directory=directory, size=size,
-            osd_gib=osd_gib, grace=grace, interval=min(1, grace / 4), classes=lines))
+            osd_gib=osd_gib, grace=grace, interval=min(1, grace / 8), classes=lines))
     keyring(directory, osds, mds)
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
     monmap = f"{directory}/monmap"

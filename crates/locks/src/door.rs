@@ -74,8 +74,7 @@ impl<W> LockDoor<W> {
         Some(self.locked(try_lock(&self.tables)?))
     }
 
-    /// The tables, once they are free: for requests that a worker carries out. They must not be
-    /// held across an await.
+    /// The tables, once they are free, for an operation. They must not be held across an await.
     pub async fn tables_when_free(&self) -> LockedTables<'_, W> {
         poll_fn(|cx| match self.try_tables() {
             Some(tables) => Poll::Ready(tables),

@@ -64,8 +64,8 @@ struct State {
     next_lane: u64,
     /// Lanes that have a job which may start now, each at most once.
     ready: VecDeque<u64>,
-    /// Threads that wait for work and have not been woken. The last is woken first: what it needs
-    /// is still in the processor's caches.
+    /// Threads that wait for work and have not been woken. The thread that slept last is woken
+    /// first: its stack is still in the processor's caches.
     idle: Vec<Arc<Sleeper>>,
     stopping: bool,
 }

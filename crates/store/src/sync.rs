@@ -132,7 +132,8 @@ impl Sleeper {
         Arc::new(Self { thread: current(), woken: AtomicBool::new(false) })
     }
 
-    /// Sleeps until somebody wakes it, or has since it slept last.
+    /// Sleeps until [`wake`](Self::wake) is called; not at all if that happened since the last
+    /// sleep.
     pub(crate) fn sleep(&self) {
         while !self.woken.swap(false, Acquire) {
             park();

@@ -100,8 +100,8 @@ impl VolumeStore {
     }
 
     /// The future of an operation of a protocol on this volume, which may ask the store several
-    /// times. If every question blocks, the operation is one job of the pool as far as it waits for
-    /// nothing else. `panicked` gives the result of one that panicked there.
+    /// times. On CephFS, where every question blocks, it is one job of the pool
+    /// (`CephStore::carry_out`), and `panicked` gives the result of one that panicked there.
     pub fn carry_out<F>(
         &self,
         operation: F,

@@ -20,8 +20,8 @@ const MEMBERS: u8 = 3;
 const MONITORS: u8 = 3;
 const METADATA_SERVERS: u8 = 2;
 /// Seconds of silence after which a metadata server is replaced. The monitors look once a second,
-/// and the other one takes about 0.9 s to serve: clients wait for 2.4 to 3.4 s.
-const METADATA_GRACE_S: f64 = 1.5;
+/// and the other one takes about 0.9 s to serve: clients wait for 2.6 to 3.6 s.
+const METADATA_GRACE_S: f64 = 1.7;
 /// Port of etcd for its clients.
 const ETCD_PORT: u16 = 2379;
 

@@ -262,7 +262,7 @@ pub(super) fn link(
     let _name = volume.names.lock(dir, name);
     let change = dir.begin();
     let own_change = object.begin();
-    // Nobody takes its last name away meanwhile.
+    // A removal of its last name comes before or after.
     let _size = object.sizes.read();
     volume.attr(object)?;
     let before = searched(volume, dir, cred)?;

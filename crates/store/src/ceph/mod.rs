@@ -84,8 +84,9 @@ impl CephStore {
     }
 
     /// Carries out an operation of a protocol, which may ask the store several times, in one job of
-    /// the pool as far as it waits for nothing else; the rest of it goes on where this is polled.
-    /// Once it is queued it is carried out, even if the future is dropped.
+    /// the pool. If the operation waits for anything but the store, the caller of this future polls
+    /// the rest of it. A job that is queued is carried out even if the future is dropped, but not
+    /// that rest.
     ///
     /// # Errors
     /// `Io` if it panicked.

@@ -1,16 +1,16 @@
 //! Locks for the names of a volume, so that looking at a name and changing it are one step on this
-//! gateway. Changes of different names in one directory go on at once; renames are alone in both
-//! of their directories.
+//! gateway. Changes of different names in one directory run at once; a rename runs alone in both of
+//! its directories. Not here: the changes.
 //!
-//! The order is: directories by their inode numbers, then a name, then the size of an object.
+//! The order of locks: directories by their inode numbers, then a name, then the size of an object.
 
 use super::object::CephObject;
 use crate::sync::{Arc, Guard, Mutex, ReadGuard, WriteGuard};
 use std::hash::{BuildHasher, RandomState};
 use weir_core::Name;
 
-/// More than the changes of one volume that run at once, so that two of different names rarely wait
-/// for each other.
+/// Eight times the changes of one volume that run at once: two of different names seldom have one
+/// lock.
 const PARTS: usize = 256;
 
 /// Locks for parts of all names.

@@ -25,10 +25,10 @@ pub struct CephObject {
     pub(super) birth: Timestamp,
     held: ManuallyDrop<Held>,
     gone: AtomicBool,
-    /// Shared by changes of single names in this directory, and held by those that change several.
+    /// Shared by changes of single names in this directory, and held alone by renames.
     pub(super) names: RwLock<()>,
-    /// Held while the size may change or a name goes, and shared by writes within the size and by
-    /// new names.
+    /// Held alone while the size may change or a name is removed or replaced; shared by writes
+    /// within the size and by new links.
     pub(super) sizes: RwLock<()>,
     /// Held while the details change.
     pub(super) details: Mutex<()>,

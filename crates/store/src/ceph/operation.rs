@@ -1,8 +1,8 @@
 //! Operations that ask the store several times, in one job of the pool. Without this each question
 //! would be a job: two threads would be woken for each.
 //!
-//! Not here: what an operation is. It is any future; what it waits for besides the store is its own
-//! affair, and does not hold a thread of the pool.
+//! Not here: the content of an operation, which may be any future. While it waits for anything but
+//! the store, it holds no thread of the pool.
 
 use super::volume::Volume;
 use crate::sync::Arc;
@@ -13,8 +13,7 @@ use std::task::{Context, Poll, Waker};
 use weir_core::FsResult;
 
 thread_local! {
-    /// The volume, by its address, an operation on which is polled by this thread of the pool; 0
-    /// for none.
+    /// The address of the volume whose operation this thread of the pool polls; 0 if it polls none.
     static HERE: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -59,7 +58,7 @@ where
     let polled_on = Arc::clone(&volume);
     let polled = volume.lane.run(move || {
         let _here = Here::enter(&polled_on);
-        // Nobody is woken: the caller polls it again at once.
+        // This waker wakes nobody: the caller polls a pending operation again at once.
         let polled = operation.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         Ok(match polled {
             Poll::Ready(output) => Polled::Done(output),

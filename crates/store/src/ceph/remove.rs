@@ -91,8 +91,8 @@ pub(super) fn remove(
 }
 
 /// An object, which had the attributes `before`, has lost a name. If it was the last, its data is
-/// gone. The caller holds the lock of its size, so that it has got no other name meanwhile: the
-/// library, which has given up the count of names with the removal, need not ask for it.
+/// gone. The caller holds the lock of its size, so it has got no other name meanwhile. The library
+/// gave up its capability for the count of names with the removal and would have to ask for it.
 fn left(volume: &Volume, object: &CephObject, before: &Attr) -> FsResult<()> {
     if object.kind == FileKind::Directory {
         // A directory has one name.
@@ -102,6 +102,7 @@ fn left(volume: &Volume, object: &CephObject, before: &Attr) -> FsResult<()> {
     if before.nlink > 1 && volume.attr_or_gone(object, before)?.nlink > 0 {
         return Ok(());
     }
+    debug_assert_eq!(volume.attr_or_gone(object, before).map(|after| after.nlink), Ok(0));
     object.bury();
     if object.kind == FileKind::Regular {
         volume.usage.shrink(before.size);

@@ -1,6 +1,6 @@
 //! Operations that ask the store several times, as one job of the pool.
 
-use crate::common::{Bed, Object, ROOT, block_on, everywhere};
+use crate::common::{Bed, Object, ROOT, block_on, everywhere, new_path};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::mpsc::channel;
@@ -8,17 +8,20 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread::current;
 use weir_core::{FsError, Name, Store};
-use weir_store::CephStore;
+use weir_store::{CephStore, VolumeStore};
+
+fn thread_name() -> String {
+    current().name().unwrap_or_default().to_owned()
+}
 
 /// Asks for the attributes of `object` and for a name of the top directory, and gives the name of
 /// the thread before, between and after that.
 async fn asked(store: CephStore, object: Object) -> [String; 3] {
-    let here = || current().name().unwrap_or_default().to_owned();
-    let first = here();
+    let first = thread_name();
     store.attr(&object).await.unwrap();
-    let second = here();
+    let second = thread_name();
     store.lookup(&store.root(), Name::new(b"f").unwrap()).await.unwrap();
-    [first, second, here()]
+    [first, second, thread_name()]
 }
 
 fn file(bed: &Bed) -> Object {
@@ -36,31 +39,27 @@ fn an_operation_is_one_job_however_often_it_asks() {
         let [first, second, third] = block_on(bed.store.carry_out(operation)).unwrap();
         assert!(is_of_pool(&first), "{first}");
         assert_eq!((&first, &first), (&second, &third));
-        let own = current().name().map(str::to_owned);
-        let [first, ..] =
-            block_on(asked(bed.store.clone(), bed.lookup(&bed.root(), b"f").unwrap()));
-        assert_eq!(Some(first), own, "without that each question is a job");
     });
 }
 
 #[test]
-fn what_waits_for_something_else_goes_on_with_its_caller() {
+fn an_operation_that_waits_for_something_else_goes_on_with_its_caller() {
     everywhere(|bed| {
         let (store, object) = (bed.store.clone(), file(bed));
         let (wakers, waker) = channel::<Waker>();
-        let let_go = Arc::new(Mutex::new(false));
-        let free = Arc::clone(&let_go);
+        let open = Arc::new(Mutex::new(false));
+        let opened = Arc::clone(&open);
         let operation = async move {
             let [before, ..] = asked(store.clone(), object.clone()).await;
             std::future::poll_fn(|cx| {
-                if *free.lock().unwrap() {
+                if *opened.lock().unwrap() {
                     return Poll::Ready(());
                 }
                 wakers.send(cx.waker().clone()).unwrap();
                 Poll::Pending
             })
             .await;
-            let after = current().name().unwrap_or_default().to_owned();
+            let after = thread_name();
             store.attr(&object).await.unwrap();
             (before, after)
         };
@@ -68,22 +67,24 @@ fn what_waits_for_something_else_goes_on_with_its_caller() {
             // The first is that of the thread of the pool, which wakes nobody.
             let _of_pool = waker.recv().unwrap();
             let of_caller = waker.recv().unwrap();
-            *let_go.lock().unwrap() = true;
+            *open.lock().unwrap() = true;
             of_caller.wake();
         });
         let (before, after) = block_on(bed.store.carry_out(operation)).unwrap();
         waking.join().unwrap();
         assert!(is_of_pool(&before), "{before}");
-        assert_eq!(Some(&*after), current().name());
+        assert_eq!(after, thread_name());
     });
 }
 
 #[test]
-fn an_operation_that_nobody_waits_for_is_carried_out() {
+fn an_operation_whose_caller_is_gone_is_carried_out() {
     everywhere(|bed| {
         let (store, object) = (bed.store.clone(), file(bed));
+        let (start, started) = channel::<()>();
         let (done, end) = channel();
         let operation = async move {
+            started.recv().unwrap();
             asked(store, object).await;
             done.send(()).unwrap();
         };
@@ -91,25 +92,41 @@ fn an_operation_that_nobody_waits_for_is_carried_out() {
             let queued = pin!(bed.store.carry_out(operation));
             assert!(queued.poll(&mut Context::from_waker(Waker::noop())).is_pending());
         }
+        start.send(()).unwrap();
         assert_eq!(end.recv(), Ok(()));
     });
 }
 
 #[test]
-fn another_volume_is_asked_as_ever_and_a_panic_is_an_error() {
+fn a_question_to_another_volume_is_a_job_of_that_volume() {
     everywhere(|bed| {
-        let path = crate::common::new_path();
-        let other = CephStore::open(&bed.ceph, &path, &bed.options).unwrap();
+        let other = CephStore::open(&bed.ceph, &new_path(), &bed.options).unwrap();
         let (store, object) = (bed.store.clone(), file(bed));
-        let both = async move {
-            let top = other.root();
-            let (one, two) = (store.attr(&object).await, other.attr(&top).await);
-            one.is_ok() && two.is_ok()
+        let operation = async move {
+            store.attr(&object).await.unwrap();
+            let own = thread_name();
+            other.attr(&other.root()).await.unwrap();
+            (own, thread_name())
         };
-        assert_eq!(block_on(bed.store.carry_out(both)), Ok(true));
-        let panics = async { panic!("as this test wants") };
+        let (own, others) = block_on(bed.store.carry_out(operation)).unwrap();
+        assert!(is_of_pool(&own), "{own}");
+        assert_eq!(others, thread_name(), "no thread of the pool waits for another job");
+    });
+}
+
+#[test]
+fn an_operation_that_panics_gives_the_result_for_that() {
+    everywhere(|bed| {
+        let panics = async { panic!("intended by the test") };
         assert_eq!(block_on(bed.store.carry_out::<_>(panics)), Err::<(), _>(FsError::Io));
-        let again = asked(bed.store.clone(), bed.lookup(&bed.root(), b"f").unwrap());
-        assert!(block_on(bed.store.carry_out(again)).is_ok(), "the thread goes on");
+        let volume = VolumeStore::open_ceph(&bed.ceph, &new_path(), &bed.options).unwrap();
+        let answer = |panics: bool| {
+            let operation = async move {
+                assert!(!panics, "intended by the test");
+                1
+            };
+            block_on(volume.carry_out(operation, || 2))
+        };
+        assert_eq!((answer(true), answer(false)), (2, 1));
     });
 }

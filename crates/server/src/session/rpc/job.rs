@@ -161,7 +161,8 @@ async fn checked(
     v3::serve(nfs, rights, handle, call, reply).await
 }
 
-/// The reply to call `xid`, which panicked.
+/// The reply to call `xid`, which panicked on a thread of the pool. Only in a build that unwinds:
+/// in a release the process ends.
 fn system_error(xid: u32) -> Served {
     let reply = reply::error(Vec::new(), xid, AcceptError::SystemError);
     Served { reply, moved: 0, status: Status::SERVERFAULT }
