@@ -102,7 +102,7 @@ impl CephStore {
         &self,
         work: impl FnOnce(&Arc<Volume>) -> FsResult<T> + Send + 'static,
     ) -> FsResult<T> {
-        if operation::is_here(&self.0) {
+        if operation::may_block() {
             return work(&self.0);
         }
         let volume = Arc::clone(&self.0);

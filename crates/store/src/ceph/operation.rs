@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use weir_core::FsResult;
 
 thread_local! {
-    /// The address of the volume whose operation this thread of the pool polls; 0 if it polls none.
-    static HERE: Cell<usize> = const { Cell::new(0) };
+    /// Does this thread, which is one of the pool, poll an operation?
+    static POLLS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// An operation after its first poll.
@@ -24,25 +24,25 @@ enum Polled<F: Future> {
     Waits(Pin<Box<F>>),
 }
 
-/// Marks this thread while it polls an operation on a volume.
-struct Here;
+/// Marks this thread while it polls an operation.
+struct Polling;
 
-impl Here {
-    fn enter(volume: &Arc<Volume>) -> Self {
-        HERE.set(Arc::as_ptr(volume).addr());
+impl Polling {
+    fn begin() -> Self {
+        POLLS.set(true);
         Self
     }
 }
 
-impl Drop for Here {
+impl Drop for Polling {
     fn drop(&mut self) {
-        HERE.set(0);
+        POLLS.set(false);
     }
 }
 
-/// Is this a thread of the pool that polls an operation on `volume`? Then a call may block.
-pub(super) fn is_here(volume: &Arc<Volume>) -> bool {
-    HERE.get() == Arc::as_ptr(volume).addr()
+/// May a call of the library block this thread?
+pub(super) fn may_block() -> bool {
+    POLLS.get()
 }
 
 /// Polls `operation` on a thread of the pool once. If it waits for something else after that, the
@@ -55,9 +55,8 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let mut operation = Box::pin(operation);
-    let polled_on = Arc::clone(&volume);
     let polled = volume.lane.run(move || {
-        let _here = Here::enter(&polled_on);
+        let _polling = Polling::begin();
         // This waker wakes nobody: the caller polls a pending operation again at once.
         let polled = operation.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         Ok(match polled {

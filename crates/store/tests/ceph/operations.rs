@@ -98,23 +98,6 @@ fn an_operation_whose_caller_is_gone_is_carried_out() {
 }
 
 #[test]
-fn a_question_to_another_volume_is_a_job_of_that_volume() {
-    everywhere(|bed| {
-        let other = CephStore::open(&bed.ceph, &new_path(), &bed.options).unwrap();
-        let (store, object) = (bed.store.clone(), file(bed));
-        let operation = async move {
-            store.attr(&object).await.unwrap();
-            let own = thread_name();
-            other.attr(&other.root()).await.unwrap();
-            (own, thread_name())
-        };
-        let (own, others) = block_on(bed.store.carry_out(operation)).unwrap();
-        assert!(is_of_pool(&own), "{own}");
-        assert_eq!(others, thread_name(), "no thread of the pool waits for another job");
-    });
-}
-
-#[test]
 fn an_operation_that_panics_gives_the_result_for_that() {
     everywhere(|bed| {
         let panics = async { panic!("intended by the test") };
