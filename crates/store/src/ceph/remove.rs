@@ -102,12 +102,17 @@ fn left(volume: &Volume, object: &CephObject, before: &Attr) -> FsResult<()> {
     if before.nlink > 1 && volume.attr_or_gone(object, before)?.nlink > 0 {
         return Ok(());
     }
-    debug_assert_eq!(volume.attr_or_gone(object, before).map(|after| after.nlink), Ok(0));
+    debug_assert!(!has_name(volume, object, before), "a file is taken for removed");
     object.bury();
     if object.kind == FileKind::Regular {
         volume.usage.shrink(before.size);
     }
     Ok(())
+}
+
+/// Does the metadata server know a name of the object? Not if it can't be asked.
+fn has_name(volume: &Volume, object: &CephObject, before: &Attr) -> bool {
+    volume.attr_or_gone(object, before).is_ok_and(|after| after.nlink > 0)
 }
 
 pub(super) fn rename(
