@@ -140,6 +140,7 @@ impl Sleeper {
         }
     }
 
+    /// Wakes the thread.
     pub(crate) fn wake(&self) {
         self.woken.store(true, Release);
         self.thread.unpark();

@@ -18,7 +18,7 @@ use weir_core::{Acl, AclKind, Attr, Credentials, FileKind, FsError, FsResult, Na
 
 /// Jobs of one volume that run at once in the pool, and that wait there. Each waits for the
 /// cluster most of its time, so there are more than of a local volume.
-const LANE: LaneBounds = LaneBounds { running_max: 32, queued_max: 1024 };
+pub(super) const LANE: LaneBounds = LaneBounds { running_max: 32, queued_max: 1024 };
 
 /// The version of the format.
 const FORMAT: &str = "weir-volume-ceph 1";
