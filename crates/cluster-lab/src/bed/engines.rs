@@ -19,8 +19,8 @@ const MEMBERS: u8 = 3;
 /// Monitors of Ceph, and metadata servers, of which all but one stand by.
 const MONITORS: u8 = 3;
 const METADATA_SERVERS: u8 = 2;
-/// Seconds of silence after which a metadata server is replaced. The monitors look once a second,
-/// and the other one takes about 0.9 s to serve: clients wait for 2.6 to 3.6 s.
+/// Seconds of silence after which a metadata server is replaced, at the next look of the monitors,
+/// which look once a second.
 const METADATA_GRACE_S: f64 = 1.7;
 /// Port of etcd for its clients.
 const ETCD_PORT: u16 = 2379;

@@ -23,7 +23,7 @@ pub struct Served {
     /// Payload really moved by READ or WRITE, in bytes; 0 on failure.
     pub moved: u64,
     /// The status in the reply. Where RPC refuses the call there is none, and this is INVAL for
-    /// GARBAGE_ARGS and NOTSUPP for PROC_UNAVAIL.
+    /// GARBAGE_ARGS, NOTSUPP for PROC_UNAVAIL and SERVERFAULT for SYSTEM_ERR.
     pub status: Status,
 }
 

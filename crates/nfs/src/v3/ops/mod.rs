@@ -93,7 +93,8 @@ impl From<Status> for Outcome {
 }
 
 /// A decision that is made already, nearly always, or that waits for an access list. Smaller than
-/// the state of an async function, which would keep what it was called with.
+/// the state of an async function, which would keep what it was called with. The future is a type
+/// parameter, because an operation has to be `Send` where the futures of the store are.
 enum Decision<F, T, E> {
     Made(Option<Result<T, E>>),
     ByList(Pin<Box<F>>),
