@@ -171,7 +171,19 @@ def free_ports(count):
 
 def letters(kind):
     """The names of as many daemons as the environment says: a, b and so on."""
-    return [chr(ord("a") + i) for i in range(int(os.environ.get(kind, "1")))]
+    return [chr(ord("a") + i) for i in range(counted(kind, 1))]
+
+
+def counted(name, usual):
+    """The number of that kind that the environment gives, at least 1, or the usual one."""
+    text = os.environ.get(name, "")
+    try:
+        given = type(usual)(text) if text else usual
+    except ValueError:
+        given = 0
+    if not 1 <= given <= 10**6:
+        end(f"{name}={text!r} is no number from 1 on")
+    return given
 
 
 def find(name, below="/usr/lib"):
@@ -227,9 +239,9 @@ def up(directory):
         end(f"{', '.join(missing)}: not installed")
     if os.path.isdir(directory) and os.listdir(directory):
         end(f"{directory} is not empty")
-    osds, size = int(os.environ.get("OSDS", "3")), int(os.environ.get("SIZE", "2"))
-    grace = float(os.environ.get("MDS_GRACE", "15"))
-    osd_gib = int(os.environ.get("OSD_GIB", "8"))
+    osds, size = counted("OSDS", 3), counted("SIZE", 2)
+    grace = counted("MDS_GRACE", 15.0)
+    osd_gib = counted("OSD_GIB", 8)
     mons, mds = letters("MONS"), letters("MDS")
     for part in ["run", "log", "mgr", *[f"mon.{i}" for i in mons], *[f"osd.{i}" for i in range(osds)],
                  *[f"mds.{i}" for i in mds]]:
