@@ -5,13 +5,20 @@ use crate::stage::Plan;
 use std::time::Duration;
 
 /// The cluster: as small as one in which a gateway's addresses can go to two others.
-pub(super) const PLAN: Plan =
-    Plan { gateways: 3, volumes: 3, pools: &[("pool", "/weir/pool")], mibps: 1, ..Plan::EMPTY };
+pub(super) const PLAN: Plan = Plan {
+    gateways: 3,
+    volumes: 3,
+    pools: &[("pool", "/weir/pool")],
+    mibps: 1,
+    own_clocks: true,
+    ..Plan::EMPTY
+};
 
 /// Bytes of each write, blocks of each file, and writes of each client under way: so that a file is
-/// written, and read back, in about a second.
-const BLOCK_BYTES: u32 = 16 << 10;
-const BLOCKS: u32 = 48;
+/// written, and read back, in about a second, and that the processors are for the most part free for
+/// what a fault costs.
+const BLOCK_BYTES: u32 = 64 << 10;
+const BLOCKS: u32 = 12;
 pub(super) const DEPTH: u8 = 4;
 
 /// Time for which the loads run before the fault.

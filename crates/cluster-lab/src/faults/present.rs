@@ -9,7 +9,7 @@ pub(super) fn page(findings: &Findings) -> Page {
     let mut page = Page::new(
         "Parts of a cluster that fail",
         "Three gateways over CephFS and etcd, all on one machine, in network namespaces on a bridge. \
-         Each of three volumes is written by a client in stable blocks of 16 KiB, at a contract of 1 \
+         Each of three volumes is written by a client in stable blocks of 64 KiB, at a contract of 1 \
          MiB/s, and another client makes, renames and removes names. One fault after the other, by \
          make cluster-crash.",
     );

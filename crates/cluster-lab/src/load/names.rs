@@ -25,7 +25,7 @@ const KEPT: usize = 6;
 /// Removed names that are looked for.
 const GONE: usize = 24;
 /// Pause after each call.
-const PACE: Duration = Duration::from_millis(40);
+const PACE: Duration = Duration::from_millis(80);
 
 /// The names of one volume, as they have to be.
 #[derive(Clone, Debug)]

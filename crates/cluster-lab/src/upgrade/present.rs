@@ -46,7 +46,7 @@ pub(super) fn page(outcome: &UpgradeOutcome) -> Page {
     let mut page = Page::new(
         "A cluster that is upgraded under load",
         "Three gateways over CephFS and etcd, all on one machine, in network namespaces on a bridge. \
-         Each of six volumes is written by a client in stable blocks of 16 KiB, at a contract of 1 \
+         Each of six volumes is written by a client in stable blocks of 64 KiB, at a contract of 1 \
          MiB/s, and another client makes, renames and removes names. One gateway after the other is \
          drained, stopped, and started with another version, by make cluster-upgrade.",
     );
