@@ -2,7 +2,7 @@
 //! and volumes.
 
 use crate::bed::{
-    Engines, Gateway, Machine, NFS_PORT, Network, Operator, Programs, cluster_address,
+    Engines, Gateway, Machine, NFS_PORT, Network, Operator, Programs, clock, cluster_address,
 };
 use crate::load::Target;
 use anyhow::{Context, Result, bail};
@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) clients: &'static str,
     /// Further options of the servers.
     pub(crate) serve: &'static [&'static str],
+    /// Do the servers have clocks of their own?
+    pub(crate) own_clocks: bool,
 }
 
 impl Plan {
@@ -51,6 +53,7 @@ impl Plan {
         osd_gib: 8,
         clients: "",
         serve: &[],
+        own_clocks: false,
     };
 }
 
@@ -89,8 +92,9 @@ impl Stage {
         stop.check()?;
         weir_report::errln!("Starting {} gateways.", plan.gateways);
         let logs = campaign_logs(out)?;
-        let programs =
-            Programs { weir: weir.to_owned(), work: work.to_owned(), logs, serve: plan.serve };
+        let clock = plan.own_clocks.then(|| clock::build(work)).transpose()?;
+        let (weir, work) = (weir.to_owned(), work.to_owned());
+        let programs = Programs { weir, work, logs, serve: plan.serve, clock };
         let (mut gateways, mut operators) = (Vec::<Gateway>::new(), Vec::new());
         for number in 1..=plan.gateways {
             let mut gateway = Gateway::create(&programs, &engines, number, gateways.first())?;
@@ -99,7 +103,7 @@ impl Stage {
             stop.check()?;
         }
         let targets = (1..=plan.volumes).map(target).collect();
-        let programs = vec![weir.to_owned()];
+        let programs = vec![programs.weir];
         let stage = Self { gateways, operators, engines, targets, programs, _network: network };
         stage.furnish(plan)?;
         Ok(stage)

@@ -1,6 +1,7 @@
 //! A gateway as an operator has it: a machine with a data directory, the helper and the server as
 //! processes of their own.
 
+use super::clock::Clock;
 use super::engines::Engines;
 use super::network::{CLIENTS, INTERFACE, Machine, address_of};
 use super::operator::Operator;
@@ -36,6 +37,8 @@ pub(crate) struct Programs {
     pub(crate) logs: PathBuf,
     /// Further options of the servers.
     pub(crate) serve: &'static [&'static str],
+    /// The library by which servers have clocks of their own, if they are to have them.
+    pub(crate) clock: Option<PathBuf>,
 }
 
 /// A gateway, whose processes end with this.
@@ -47,6 +50,7 @@ pub(crate) struct Gateway {
     data: PathBuf,
     log: PathBuf,
     serve: &'static [&'static str],
+    clock: Option<Clock>,
     // The server ends before the helper, in the order of these fields.
     server: Option<Process>,
     helper: Option<Process>,
@@ -65,16 +69,19 @@ impl Gateway {
         first: Option<&Self>,
     ) -> Result<Self> {
         let name = Self::name_of(number);
-        let gateway = Self {
+        let mut gateway = Self {
             number,
             weir: programs.weir.clone(),
             data: programs.work.join(&name),
             log: programs.logs.join(format!("{name}.log")),
             serve: programs.serve,
+            clock: None,
             server: None,
             helper: None,
         };
         std::fs::create_dir_all(&gateway.data)?;
+        let clock = |library| Clock::new(library, gateway.data.with_extension("clock"));
+        gateway.clock = programs.clock.as_deref().map(clock).transpose()?;
         let mut command = gateway.command();
         command.args(["gateway", if first.is_some() { "join" } else { "init" }, "--data"]);
         command.arg(&gateway.data).args(["--cluster", CLUSTER, "--gateway", &name]);
@@ -179,6 +186,9 @@ impl Gateway {
         server.args(["serve", "--api", "none", "--nfs", &format!("0.0.0.0:{NFS_PORT}")]);
         server.args(["--rpcbind", "serve", "--grace-period-secs", GRACE_SECS]);
         server.arg("--data").arg(&self.data).args(self.serve);
+        if let Some(clock) = &self.clock {
+            clock.give_to(&mut server);
+        }
         server
     }
 
@@ -285,6 +295,14 @@ impl Gateway {
         let pid = i32::try_from(self.pid()?).ok().and_then(Pid::from_raw);
         kill_process(pid.context("there is no such process")?, signal)
             .context("the server cannot be sent a signal")
+    }
+
+    /// Sets the time of day of the server this many seconds ahead of the machine's.
+    ///
+    /// # Errors
+    /// If it has no clock of its own.
+    pub(crate) fn set_clock(&self, ahead_s: i64) -> Result<()> {
+        self.clock.as_ref().context("the gateway has no clock of its own")?.set(ahead_s)
     }
 
     /// The messages of all its processes so far, from this byte on.

@@ -1,6 +1,7 @@
 //! The bed of a cluster: a bridge with machines (network namespaces), etcd and Ceph on one of them,
 //! and gateways. Not here: what is expected of them.
 
+pub(crate) mod clock;
 mod engines;
 mod gateway;
 mod network;
@@ -18,7 +19,7 @@ use std::path::Path;
 use weir_lab::sandbox;
 
 /// Programs that a cluster needs, and the Debian packages that bring them.
-const PROGRAMS: [(&str, &str); 13] = [
+const PROGRAMS: [(&str, &str); 14] = [
     ("unshare", "util-linux"),
     ("ip", "iproute2"),
     ("python3", "python3"),
@@ -32,6 +33,7 @@ const PROGRAMS: [(&str, &str); 13] = [
     ("ceph-authtool", "ceph-common"),
     ("monmaptool", "ceph-common"),
     ("ceph", "ceph-common"),
+    ("cc", "gcc"),
 ];
 
 /// Libraries, likewise.

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{
-    Access, Address, CephFs, Client, ClientError, Dry, ExportRule, Gateway, Gateways, NewAddress,
-    NewPool, NewVolume, Qos, Squash, TermsChange, VolumeChange,
+    Access, Address, AuditQuery, CephFs, Client, ClientError, Dry, ExportRule, Gateway, Gateways,
+    NewAddress, NewPool, NewVolume, Qos, Squash, TermsChange, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
@@ -120,6 +120,23 @@ impl Operator {
         let quota_bytes = Some(now + MIB);
         let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
         self.runtime.block_on(self.client.change_volume(volume, &change, Dry::No)).map(drop)
+    }
+
+    /// The time of the newest record of the audit log, in RFC 3339.
+    ///
+    /// # Errors
+    /// In the server's own words, or if there is no record.
+    pub(crate) fn last_audited(&self) -> Result<String> {
+        let (mut query, mut last) = (AuditQuery::default(), None);
+        loop {
+            let page = self.runtime.block_on(self.client.audit(&query));
+            let page = page.context("reading the audit log")?;
+            last = page.items.last().map(|record| record.time.clone()).or(last);
+            if !page.more {
+                return last.context("the audit log has no record");
+            }
+            query.after = Some(page.next);
+        }
     }
 
     /// Moves a volume, with its address, to a gateway. Returns before it has moved.

@@ -1,4 +1,4 @@
-//! Gateways that end, stop, or are drained.
+//! Gateways that end, stop, or are drained, and one whose clock jumps.
 
 use super::fault::Fault;
 use super::plan::BACK;
@@ -12,8 +12,10 @@ use std::time::Duration;
 const GRACE_BEGINS: &str = "a grace period begins";
 /// Time for which a gateway is stopped.
 const STOPPED: Duration = Duration::from_secs(10);
+/// The time of day of a gateway ahead of the right one, in seconds, one after the other.
+const JUMPS_S: [i64; 2] = [3600, 0];
 
-pub(super) const FAULTS: [Fault; 5] = [
+pub(super) const FAULTS: [Fault; 6] = [
     Fault::moving(
         "gateway-killed",
         "The server of a gateway is killed (SIGKILL); its helper stays. The others take over.",
@@ -44,6 +46,11 @@ pub(super) const FAULTS: [Fault; 5] = [
         "gateway-stopped",
         "The server of a gateway is stopped for 10 s (SIGSTOP) and continued. The others take over; it ends and starts anew.",
         stopped,
+    ),
+    Fault::quiet(
+        "clock-jumps",
+        "The time of day of a gateway's server jumps an hour ahead, and back. Requests wait until libcephfs has renewed its capabilities, which expire by the time of day, and are answered.",
+        clock_jumps,
     ),
 ];
 
@@ -101,5 +108,21 @@ fn stopped(scene: &mut Scene<'_>) -> Result<()> {
         scene.has_ended(victim)
     })?;
     scene.ask_again(victim);
+    Ok(())
+}
+
+fn clock_jumps(scene: &mut Scene<'_>) -> Result<()> {
+    let victim = scene.choose()?;
+    let mut times = vec![scene.change_at(victim)?];
+    for ahead_s in JUMPS_S {
+        scene.gateway(victim)?.set_clock(ahead_s)?;
+        scene.until_answered()?;
+        times.push(scene.change_at(victim)?);
+    }
+    scene.ask_again(victim);
+    // Texts of RFC 3339 in UTC sort as their times do.
+    if !matches!(times.as_slice(), [before, ahead, after] if before < after && after < ahead) {
+        scene.miss(format!("the clock did not jump: {}", times.join(", ")));
+    }
     Ok(())
 }

@@ -184,6 +184,15 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Asks a gateway for a change of the catalogue. Returns the time at which it was made, by the
+    /// gateway's clock.
+    pub(super) fn change_at(&self, machine: Machine) -> Result<String> {
+        let operator = self.stage.operators.get(self.stage.place(machine)?);
+        let operator = operator.context("the gateway has no operator")?;
+        operator.change(&self.volume())?;
+        operator.last_audited()
+    }
+
     fn volume(&self) -> String {
         self.stage.targets.first().map(|target| target.name.clone()).unwrap_or_default()
     }

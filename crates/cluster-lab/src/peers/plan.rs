@@ -42,6 +42,7 @@ pub(super) const PLAN: Plan = Plan {
     clients: "client_oc_size = 8388608\n",
     // As Ganesha: names are stable once the metadata server has them.
     serve: &["--namespace-durability", "process"],
+    ..Plan::EMPTY
 };
 /// The options of the gateway whose names are on disk before it answers, its default.
 pub(super) const STABLE_NAMES: &[&str] = &["--namespace-durability", "power"];
