@@ -48,7 +48,7 @@ pub(super) enum Need {
     Program(&'static str),
 }
 
-pub(super) const SUITES: [Suite; 17] = [
+pub(super) const SUITES: [Suite; 18] = [
     Suite { name: "check", lane: Lane::Cargo, needs: &[], run: run_checks },
     Suite {
         name: "workspace",
@@ -218,6 +218,22 @@ pub(super) const SUITES: [Suite; 17] = [
         run: run_pjdfstest,
     },
     Suite {
+        name: "cluster",
+        lane: Lane::Beside,
+        needs: &[
+            Need::Root,
+            Need::Program("cc"),
+            Need::Program("ip"),
+            Need::Program("nft"),
+            Need::Program("python3"),
+            Need::Program("etcd"),
+            Need::Program("ceph-mon"),
+            Need::Program("ceph-osd"),
+            Need::Program("ceph-mds"),
+        ],
+        run: run_cluster,
+    },
+    Suite {
         name: "workers",
         lane: Lane::Beside,
         needs: &[
@@ -284,6 +300,13 @@ fn run_workspace(run: &Run<'_>) -> Result<Tally> {
         tally += count_lines(&mut schedules, run.mark, cargo_line)?;
     }
     Ok(tally)
+}
+
+/// Every fault of a cluster once.
+fn run_cluster(run: &Run<'_>) -> Result<Tally> {
+    let mut faults = Command::new(&run.programs.cluster_lab);
+    faults.args(["faults", "--logs", "target/suites/cluster", "--weir"]).arg(&run.programs.weir);
+    count_lines(&mut faults, run.mark, tap_line)
 }
 
 /// The tests of the store on CephFS, and of a gateway that serves it, each on a small Ceph of its

@@ -24,6 +24,8 @@ const KEPT: &str = "target/suites";
 pub(crate) struct Programs {
     pub(crate) weir: PathBuf,
     pub(super) lab: PathBuf,
+    /// The campaigns of clusters.
+    pub(super) cluster_lab: PathBuf,
     /// Makes the reports that are looked at in a browser.
     pub(super) reports: PathBuf,
 }
@@ -36,7 +38,12 @@ pub(crate) fn build() -> Result<Programs> {
         bail!("the programs do not build");
     }
     fs::create_dir_all(KEPT).with_context(|| format!("making {KEPT}"))?;
-    Ok(Programs { weir: kept("weir")?, lab: kept("weir-lab")?, reports: kept("examples/reports")? })
+    Ok(Programs {
+        weir: kept("weir")?,
+        lab: kept("weir-lab")?,
+        cluster_lab: kept("weir-cluster-lab")?,
+        reports: kept("examples/reports")?,
+    })
 }
 
 /// The program of the integration test `name` of `package`, built as the workspace's tests are.
