@@ -21,6 +21,8 @@ pub(crate) enum Often {
     Deaths,
     /// As many as for all other faults.
     Rounds,
+    /// One, because it takes long; none in a list of one round each, unless it is chosen by name.
+    Once,
 }
 
 /// A fault.
@@ -69,6 +71,11 @@ impl Fault {
     /// This fault, as often as gateways end.
     pub(super) const fn like_a_death(self) -> Self {
         Self { often: Often::Deaths, ..self }
+    }
+
+    /// This fault, once in a campaign.
+    pub(super) const fn once(self) -> Self {
+        Self { often: Often::Once, ..self }
     }
 }
 

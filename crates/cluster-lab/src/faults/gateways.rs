@@ -1,4 +1,5 @@
-//! Gateways that end, stop, or are drained, and one whose clock jumps.
+//! Gateways that end, stop, or are drained, one whose clock jumps, and all of them on an
+//! overloaded machine.
 
 use super::fault::Fault;
 use super::plan::BACK;
@@ -6,16 +7,22 @@ use super::scene::Scene;
 use crate::bed::cable;
 use anyhow::Result;
 use rustix::process::Signal;
+use std::num::NonZero;
+use std::process::Command;
 use std::time::Duration;
+use weir_lab::process::Process;
 
 /// Words of a gateway that has clients reclaim the locks of a group that came to it.
 const GRACE_BEGINS: &str = "a grace period begins";
 /// Time for which a gateway is stopped.
 const STOPPED: Duration = Duration::from_secs(10);
-/// The time of day of a gateway ahead of the right one, in seconds, one after the other.
+/// The time of day of a gateway ahead of the right one, in seconds: first one, then the other.
 const JUMPS_S: [i64; 2] = [3600, 0];
+/// Programs for each processor that compute all the time on an overloaded machine, and their time.
+const COMPUTING: usize = 4;
+const OVERLOADED: Duration = Duration::from_secs(3600);
 
-pub(super) const FAULTS: [Fault; 6] = [
+pub(super) const FAULTS: [Fault; 7] = [
     Fault::moving(
         "gateway-killed",
         "The server of a gateway is killed (SIGKILL); its helper stays. The others take over.",
@@ -52,6 +59,12 @@ pub(super) const FAULTS: [Fault; 6] = [
         "The time of day of a gateway's server jumps an hour ahead, and back. Requests wait until libcephfs has renewed its capabilities, which expire by the time of day, and are answered.",
         clock_jumps,
     ),
+    Fault::quiet(
+        "machine-overloaded",
+        "Four programs for each processor compute for an hour, with the priority of the gateways. Nothing is taken over.",
+        overloaded,
+    )
+    .once(),
 ];
 
 fn killed(scene: &mut Scene<'_>) -> Result<()> {
@@ -124,5 +137,14 @@ fn clock_jumps(scene: &mut Scene<'_>) -> Result<()> {
     if !matches!(times.as_slice(), [before, ahead, after] if before < after && after < ahead) {
         scene.miss(format!("the clock did not jump: {}", times.join(", ")));
     }
+    Ok(())
+}
+
+fn overloaded(scene: &mut Scene<'_>) -> Result<()> {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let start = |_| Process::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let programs: Vec<Process> = (0..COMPUTING * processors).map(start).collect::<Result<_>>()?;
+    scene.serves_for(OVERLOADED)?;
+    drop(programs);
     Ok(())
 }

@@ -146,6 +146,7 @@ impl Faults {
         match fault.often {
             Often::Deaths => self.deaths.unwrap_or(self.rounds),
             Often::Rounds => self.rounds,
+            Often::Once => u32::from(self.rounds > 1 || !self.fault.is_empty()),
         }
     }
 
@@ -204,6 +205,8 @@ mod tests {
         let words = ["--rounds", "20", "--deaths", "100"];
         assert_eq!((number(&words, "machine-gone"), number(&words, "osd-killed")), (100, 20));
         assert_eq!(number(&["--rounds", "2"], "gateway-killed"), 2);
+        assert_eq!((number(&words, "etcd-away-long"), number(&[], "etcd-away-long")), (1, 0));
+        assert_eq!(number(&["--fault", "etcd-away-long"], "etcd-away-long"), 1);
         assert_eq!(line(&words).turns(), 100);
     }
 

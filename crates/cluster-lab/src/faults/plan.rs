@@ -15,8 +15,8 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 /// Bytes of each write, blocks of each file, and writes of each client under way: so that a file is
-/// written, and read back, in about a second, and that the processors are for the most part free for
-/// what a fault costs.
+/// written, and read back, in about a second, and that the processors are for the most part free
+/// for the work that a fault causes.
 const BLOCK_BYTES: u32 = 64 << 10;
 const BLOCKS: u32 = 12;
 pub(super) const DEPTH: u8 = 4;

@@ -321,8 +321,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Lets time pass, and more if a client got no answer in its second half. Every client has to get
-    /// one before the fault is undone.
+    /// Lets time pass, and more if a client got no answer in its second half. Every client has to
+    /// get one before the fault is undone.
     pub(super) fn serves_for(&mut self, time: Duration) -> Result<()> {
         self.hold(time / 2)?;
         let before = self.answered();
