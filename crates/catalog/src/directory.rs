@@ -46,20 +46,39 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Holds the data directory for one server; the kernel lets go when the process ends, however.
+/// The lock of a file, such as the one that holds the data directory for one server. It is released
+/// with this, or by the kernel when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // To close the file is not enough: a process that another thread starts meanwhile has it
+        // open until it runs its program, and the lock with it.
+        let _closed = self.file.unlock();
+    }
 }
 
 impl Lock {
+    /// The lock of a file that is locked.
+    pub(crate) const fn of(file: File) -> Self {
+        Self { file }
+    }
+
+    /// The file.
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Takes the data directory.
     ///
     /// # Errors
     /// [`CatalogError::Locked`] with the holder's pid.
     pub fn take(directory: &Path) -> Result<Self> {
         let path = directory.join("weir.lock");
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
@@ -77,9 +96,10 @@ impl Lock {
             }
             Err(TryLockError::Error(source)) => return Err(at(&path)(source)),
         }
-        file.set_len(0).map_err(at(&path))?;
-        writeln!(file, "{}", std::process::id()).map_err(at(&path))?;
-        Ok(Self { _file: file })
+        let mut lock = Self::of(file);
+        lock.file.set_len(0).map_err(at(&path))?;
+        writeln!(lock.file, "{}", std::process::id()).map_err(at(&path))?;
+        Ok(lock)
     }
 }
 
@@ -370,6 +390,17 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         path.metadata().unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_lock_ends_with_its_owner_although_a_child_still_has_the_file() {
+        let base = tempfile::tempdir().unwrap();
+        let lock = Lock::take(base.path()).unwrap();
+        // As a child has it between fork and exec.
+        let _of_the_child = lock.file.try_clone().unwrap();
+        assert!(matches!(Lock::take(base.path()), Err(CatalogError::Locked { .. })));
+        drop(lock);
+        Lock::take(base.path()).unwrap();
     }
 
     #[test]

@@ -20,7 +20,7 @@ const FILE_BYTES_MAX: u64 = 4096;
 #[derive(Debug)]
 pub struct LocalState {
     directory: PathBuf,
-    _lock: File,
+    lock: File,
     content: Content,
 }
 
@@ -76,6 +76,14 @@ pub enum StateError {
     NoNumbers,
 }
 
+impl Drop for LocalState {
+    fn drop(&mut self) {
+        // A process that another thread starts meanwhile has the file open until it runs its
+        // program, and the lock with it.
+        let _closed = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
 impl LocalState {
     /// Opens the local state of `gateway` in `directory`, which must exist, and locks it. If there
     /// is none yet, it is made, with a new random number.
@@ -111,7 +119,7 @@ impl LocalState {
         if content.gateway != gateway.0 {
             return Err(StateError::OtherGateway { path, found: GatewayId(content.gateway) });
         }
-        Ok(Self { directory: directory.to_owned(), _lock: lock, content })
+        Ok(Self { directory: directory.to_owned(), lock, content })
     }
 
     /// Removes the local state in `directory` if it is that of another gateway than `gateway`,
@@ -210,6 +218,18 @@ mod tests {
     const GATEWAY: GatewayId = GatewayId(3);
     /// A state as version 0.1.0 of commit db8735a3 left it.
     const LANDED: &str = include_str!("../tests/fixtures/gateway.json");
+
+    #[test]
+    fn the_lock_ends_with_its_owner_although_a_child_still_has_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = LocalState::open(directory.path(), GATEWAY).unwrap();
+        // As a child has it between fork and exec.
+        let _of_the_child = state.lock.try_clone().unwrap();
+        let again = || LocalState::open(directory.path(), GATEWAY);
+        assert!(matches!(again(), Err(StateError::Locked(_))));
+        drop(state);
+        again().unwrap();
+    }
 
     #[test]
     fn numbers_grow_over_processes_and_beyond_the_record() {
