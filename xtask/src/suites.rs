@@ -34,11 +34,12 @@ pub(crate) fn run() -> Result<bool> {
     let programs = build()?;
     println!("built the programs in {} s", began.elapsed().as_secs());
     let rows = thread::scope(|scope| {
-        let beside = scope.spawn(|| run_lane(Lane::Beside, &programs, &skip));
-        let mut rows = run_lane(Lane::Cargo, &programs, &skip);
-        rows.extend(
-            beside.join().map_err(|_| anyhow!("the suites beside Cargo's ended in a panic"))?,
-        );
+        let (programs, skip) = (&programs, &skip);
+        let start = |lane| scope.spawn(move || run_lane(lane, programs, skip));
+        let mut rows = Vec::new();
+        for lane in Lane::ALL.map(start) {
+            rows.extend(lane.join().map_err(|_| anyhow!("a lane of suites ended in a panic"))?);
+        }
         anyhow::Ok(rows)
     })?;
     let mut total = Tally::default();
@@ -92,8 +93,8 @@ fn run_suite(suite: &Suite, programs: &Programs) -> Tally {
     let failure = Tally { failed: 1, ..Tally::default() };
     // Lines of one lane come between those of the other.
     let mark = match suite.lane {
-        Lane::Cargo => String::new(),
-        Lane::Beside => format!("{} | ", suite.name),
+        Lane::Workspace => String::new(),
+        Lane::Checks | Lane::Beside => format!("{} | ", suite.name),
     };
     if let Some(missing) = suite.needs.iter().find_map(list::Need::missing) {
         println!("{mark}can't run: {missing}; WEIR_SKIP={} leaves it out", suite.name);
@@ -124,7 +125,7 @@ mod tests {
         let run: fn(&Run<'_>) -> Result<Tally> = |_| Ok(Tally::default());
         let absent = vec![Need::Program("no-such-program-anywhere")].leak();
         for needs in [&*absent, &[]] {
-            let suite = Suite { name: "a", lane: Lane::Cargo, needs, run };
+            let suite = Suite { name: "a", lane: Lane::Beside, needs, run };
             assert_eq!(run_suite(&suite, &programs), failed);
         }
     }

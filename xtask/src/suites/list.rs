@@ -1,7 +1,7 @@
 //! The suites: what each needs, in which lane it runs, and how.
 
 use super::count::{Tally, cargo_line, count_lines, tap_line};
-use super::programs::{self, FEATURES, Programs};
+use super::programs::{FEATURES, Programs};
 use crate::conformance::{self, Verdict};
 use crate::{check, fuzz, package, preflight, process};
 use anyhow::{Context, Result};
@@ -25,13 +25,21 @@ pub(super) struct Suite {
     pub(super) run: fn(&Run<'_>) -> Result<Tally>,
 }
 
-/// Suites of one lane run one after the other, and the lanes beside each other.
+/// Suites of one lane run one after the other, and the lanes beside each other. Cargo builds for one
+/// lane at a time: the checks wait while the tests of the workspace are built, and go on while these
+/// run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Suites that build in Cargo's directory, which Cargo allows one at a time.
-    Cargo,
+    /// The tests of the workspace.
+    Workspace,
+    /// The checks.
+    Checks,
     /// All others. They take the programs as they were built.
     Beside,
+}
+
+impl Lane {
+    pub(super) const ALL: [Self; 3] = [Self::Workspace, Self::Checks, Self::Beside];
 }
 
 /// One run of a suite.
@@ -49,10 +57,10 @@ pub(super) enum Need {
 }
 
 pub(super) const SUITES: [Suite; 18] = [
-    Suite { name: "check", lane: Lane::Cargo, needs: &[], run: run_checks },
+    Suite { name: "check", lane: Lane::Checks, needs: &[], run: run_checks },
     Suite {
         name: "workspace",
-        lane: Lane::Cargo,
+        lane: Lane::Workspace,
         needs: &[
             Need::Program("cc"),
             Need::Program("protoc"),
@@ -60,19 +68,6 @@ pub(super) const SUITES: [Suite; 18] = [
             Need::Program("etcdctl"),
         ],
         run: run_workspace,
-    },
-    Suite {
-        name: "ceph",
-        lane: Lane::Cargo,
-        needs: &[
-            Need::Root,
-            Need::Program("ip"),
-            Need::Program("python3"),
-            Need::Program("ceph-mon"),
-            Need::Program("ceph-osd"),
-            Need::Program("ceph-mds"),
-        ],
-        run: run_ceph,
     },
     Suite {
         name: "crash",
@@ -218,6 +213,19 @@ pub(super) const SUITES: [Suite; 18] = [
         run: run_pjdfstest,
     },
     Suite {
+        name: "ceph",
+        lane: Lane::Beside,
+        needs: &[
+            Need::Root,
+            Need::Program("ip"),
+            Need::Program("python3"),
+            Need::Program("ceph-mon"),
+            Need::Program("ceph-osd"),
+            Need::Program("ceph-mds"),
+        ],
+        run: run_ceph,
+    },
+    Suite {
         name: "cluster",
         lane: Lane::Beside,
         needs: &[
@@ -227,7 +235,9 @@ pub(super) const SUITES: [Suite; 18] = [
             Need::Program("nft"),
             Need::Program("python3"),
             Need::Program("etcd"),
+            Need::Program("etcdctl"),
             Need::Program("ceph-mon"),
+            Need::Program("ceph-mgr"),
             Need::Program("ceph-osd"),
             Need::Program("ceph-mds"),
         ],
@@ -313,9 +323,8 @@ fn run_cluster(run: &Run<'_>) -> Result<Tally> {
 /// own.
 fn run_ceph(run: &Run<'_>) -> Result<Tally> {
     let mut tally = Tally::default();
-    for (package, script) in [("store", "ceph-store"), ("server", "ceph-server")] {
+    for (script, tests) in ["ceph-store", "ceph-server"].iter().zip(&run.programs.on_ceph) {
         let mut script = Command::new(format!("tests/cluster/{script}.sh"));
-        let tests = programs::test(package, "ceph")?;
         tally += count_lines(script.env("CEPH_TESTS", tests), run.mark, tap_line)?;
     }
     Ok(tally)

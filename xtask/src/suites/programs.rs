@@ -28,9 +28,11 @@ pub(crate) struct Programs {
     pub(super) cluster_lab: PathBuf,
     /// Makes the reports that are looked at in a browser.
     pub(super) reports: PathBuf,
+    /// The tests of the store on CephFS, and of a gateway with volumes on it.
+    pub(super) on_ceph: [PathBuf; 2],
 }
 
-/// Builds the workspace's programs in the profile of tests.
+/// Builds the workspace's programs, and the tests that run beside others, in the profile of tests.
 pub(crate) fn build() -> Result<Programs> {
     let mut build = Command::new("cargo");
     build.args(["build", "--workspace", "--bins", "--examples", "--profile=test"]);
@@ -43,11 +45,12 @@ pub(crate) fn build() -> Result<Programs> {
         lab: kept("weir-lab")?,
         cluster_lab: kept("weir-cluster-lab")?,
         reports: kept("examples/reports")?,
+        on_ceph: [test("store", "ceph")?, test("server", "ceph")?],
     })
 }
 
 /// The program of the integration test `name` of `package`, built as the workspace's tests are.
-pub(super) fn test(package: &str, name: &str) -> Result<PathBuf> {
+fn test(package: &str, name: &str) -> Result<PathBuf> {
     let mut build = Command::new("cargo");
     build.args(["test", "--workspace", "--test", name, "--no-run", FEATURES]);
     build.args(["--locked", "--quiet", "--message-format=json"]);
