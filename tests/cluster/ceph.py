@@ -175,14 +175,14 @@ def letters(kind):
 
 
 def counted(name, usual):
-    """The number of that kind that the environment gives, at least 1, or the usual one."""
+    """The number that the environment gives under a name, from 1 to a million, or the usual one."""
     text = os.environ.get(name, "")
     try:
         given = type(usual)(text) if text else usual
     except ValueError:
         given = 0
     if not 1 <= given <= 10**6:
-        end(f"{name}={text!r} is no number from 1 on")
+        end(f"{name}={text!r} is no number from 1 to 1000000")
     return given
 
 

@@ -39,10 +39,15 @@ static void *behind(const char *name, const char *version)
     return function ? function : dlsym(RTLD_NEXT, name);
 }
 
+/* `next` is that function. It is looked up once, or by several threads with the same result. */
 #define BEHIND(name, version) \
-    static __typeof__(name) *next; \
-    if (!next) \
-        next = (__typeof__(name) *)behind(#name, version)
+    static void *found; \
+    void *known = __atomic_load_n(&found, __ATOMIC_RELAXED); \
+    if (!known) { \
+        known = behind(#name, version); \
+        __atomic_store_n(&found, known, __ATOMIC_RELAXED); \
+    } \
+    __typeof__(name) *next = (__typeof__(name) *)known
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -71,8 +76,8 @@ time_t time(time_t *now)
     return read.tv_sec;
 }
 
-/* A wait until a time of day ends by the kernel's clock. The server's libraries have no conditions that
- * wait by another clock without naming it. */
+/* A wait until a time of day ends by the kernel's clock. Where a condition goes by another clock without
+ * naming it in the call, its waits would be too short with the time of day ahead. */
 static struct timespec kernels(const struct timespec *until)
 {
     struct timespec real = *until;

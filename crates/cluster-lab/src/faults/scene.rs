@@ -184,13 +184,16 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Asks a gateway for a change of the catalogue. Returns the time at which it was made, by the
-    /// gateway's clock.
-    pub(super) fn change_at(&self, machine: Machine) -> Result<String> {
-        let operator = self.stage.operators.get(self.stage.place(machine)?);
-        let operator = operator.context("the gateway has no operator")?;
-        operator.change(&self.volume())?;
-        operator.last_audited()
+    /// Has a gateway make a change of the catalogue, once it can. Returns the time at which it was
+    /// made, by the gateway's clock.
+    pub(super) fn change_at(&mut self, machine: Machine) -> Result<String> {
+        let (place, volume) = (self.stage.place(machine)?, self.volume());
+        self.until("a change is accepted", BACK, |scene| {
+            let operator = scene.stage.operators.get(place);
+            operator.is_some_and(|operator| operator.change(&volume).is_ok())
+        })?;
+        let operator = self.stage.operators.get(place);
+        operator.context("the gateway has no operator")?.last_audited()
     }
 
     fn volume(&self) -> String {
@@ -321,13 +324,10 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Lets time pass, and more if a client got no answer in its second half. Every client has to
-    /// get one before the fault is undone.
+    /// Lets time pass, and then until every client has got answers: before the fault is undone.
     pub(super) fn serves_for(&mut self, time: Duration) -> Result<()> {
-        self.hold(time / 2)?;
-        let before = self.answered();
-        self.hold(time / 2)?;
-        self.until("every volume is served meanwhile", BACK, |scene| scene.answered_since(&before))
+        self.hold(time)?;
+        self.until_answered()
     }
 
     /// The numbers of answers that the clients of each kind have got.
@@ -364,10 +364,15 @@ impl<'a> Scene<'a> {
 
     /// Waits until every client has got an answer to something that it asked from now on.
     pub(crate) fn until_answered(&mut self) -> Result<()> {
+        self.until_answered_within(BACK)
+    }
+
+    /// The same, with another longest time.
+    pub(super) fn until_answered_within(&mut self, longest: Duration) -> Result<()> {
         // Answers to requests under way may be in the socket. A client of names has fewer.
         let before: Vec<u64> =
             self.answered().iter().map(|count| count + u64::from(DEPTH)).collect();
-        self.until("every volume answers", BACK, |scene| scene.answered_since(&before))
+        self.until("every volume answers", longest, |scene| scene.answered_since(&before))
     }
 
     /// Waits until the addresses of a gateway are at others, and every client gets answers.
