@@ -25,9 +25,9 @@ pub(super) struct Suite {
     pub(super) run: fn(&Run<'_>) -> Result<Tally>,
 }
 
-/// Suites of one lane run one after the other, and the lanes beside each other. Cargo builds for one
-/// lane at a time: the checks wait while the tests of the workspace are built, and go on while these
-/// run.
+/// Suites of one lane run one after the other, and the lanes beside each other. Cargo builds for
+/// one lane at a time: the checks wait while the tests of the workspace are built, and go on while
+/// these run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// The tests of the workspace.

@@ -29,8 +29,8 @@ use weir_lab::judge::Check;
 use weir_lab::stop::Stop;
 
 /// Let each part of a cluster on this machine fail in turn under load, and check that nothing that
-/// was acknowledged is lost (about seven minutes for each fault once, as root; with more rounds, two
-/// faults that take 70 minutes are carried out once, too).
+/// was acknowledged is lost (about seven minutes for each fault once, as root; with more rounds,
+/// two faults that take 70 minutes are carried out once, too).
 ///
 /// Prints a line for each round in the form of the Test Anything Protocol.
 #[derive(Debug, Args)]
