@@ -3,13 +3,13 @@
 //!
 //! Not here: how long addresses may stay (`weir-cluster`), and interfaces (`weir-address`).
 
-use super::peers::{Connections, Peers};
-use std::collections::{BTreeMap, BTreeSet};
+use super::peers::Peers;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
 use weir_address::limits::TICKLES_PER_REQUEST_MAX;
 use weir_address::{Interface, InvalidPlace, Place, Report};
 use weir_catalog::Catalog;
@@ -22,8 +22,8 @@ use weir_helper::{Attached, Client, ClientError, Reports};
 const AGAIN: Duration = Duration::from_millis(200);
 /// Time between two looks at the connections of clients.
 const PEERS_EVERY: Duration = Duration::from_secs(1);
-/// Time for which clients of an address stay known after it has left.
-const PEERS_KEPT: Duration = Duration::from_secs(60);
+/// Longest time for which an address that leaves waits until etcd has its newest clients.
+const PEERS_LAST: Duration = Duration::from_millis(300);
 
 /// The link to the helper, and what is held through it.
 pub(super) struct HelperLink(Arc<Shared>);
@@ -130,31 +130,17 @@ impl Shared {
         }
     }
 
-    /// Keeps the row of the clients that are connected to the addresses here. Those of an address
-    /// that leaves stay in it until its next home has read them.
+    /// Keeps the row of the clients that are connected to the addresses here.
     async fn keep_peers(self: Arc<Self>) {
-        let (mut known, mut told) = (Connections::new(), None);
-        let mut left: BTreeMap<IpAddr, Instant> = BTreeMap::new();
         loop {
             sleep(PEERS_EVERY).await;
-            let held: BTreeSet<IpAddr> = self.state().held.values().map(Place::address).collect();
-            left.retain(|address, _| !held.contains(address));
-            known.retain(|local, _| {
-                let address = local.ip();
-                !held.contains(&address)
-                    && left.entry(address).or_insert_with(Instant::now).elapsed() < PEERS_KEPT
-            });
-            match self.peers.connected(held).await {
-                Ok(connected) => known.extend(connected),
-                Err(error) => tracing::debug!(%error, "the connections of clients are not known"),
-            }
-            if told.as_ref() != Some(&known) {
-                match self.peers.tell(known.clone()).await {
-                    Ok(()) => told = Some(known.clone()),
-                    Err(error) => tracing::debug!(%error, "etcd does not have the newest clients"),
-                }
-            }
+            self.look_at_peers().await;
         }
+    }
+
+    async fn look_at_peers(&self) {
+        let held = self.state().held.values().map(Place::address).collect();
+        self.peers.look(held).await;
     }
 
     /// Makes the clients of earlier homes of `address`, which is here, connect anew.
@@ -331,6 +317,9 @@ impl Machine for HelperLink {
     }
 
     async fn unaddress(&self, group: GroupId) -> Result<(), Failure> {
+        // The next home makes these clients connect anew. One that came since the last look would
+        // wait for an answer that nobody sends it.
+        let _too_late = timeout(PEERS_LAST, self.0.look_at_peers()).await;
         let place = {
             let mut state = self.0.state();
             // A link that is opened meanwhile does not bring it back.

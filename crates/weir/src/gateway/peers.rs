@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use weir_etcd::{Connection, EtcdError, Write};
 
@@ -18,6 +20,8 @@ use weir_etcd::{Connection, EtcdError, Write};
 const CONNECTIONS_MAX: usize = 4096;
 /// Most bytes of all rows that are read.
 const ROWS_BYTES_MAX: usize = 16 << 20;
+/// Time for which clients of an address stay known after it has left.
+const LEFT_KEPT: Duration = Duration::from_secs(60);
 /// The version of a row.
 const VERSION: u16 = 1;
 /// The state of an established connection in the tables of the kernel (proc(5), `/proc/net/tcp`).
@@ -39,6 +43,32 @@ pub(super) struct Peers {
     prefix: String,
     own: String,
     ports: BTreeSet<u16>,
+    kept: Mutex<Kept>,
+}
+
+/// The connections of the own row.
+#[derive(Debug, Default)]
+struct Kept {
+    known: Connections,
+    /// The connections that etcd has, as far as is known.
+    told: Option<Connections>,
+    /// Addresses that are not here any more, whose clients their next homes have to know.
+    left: BTreeMap<IpAddr, Instant>,
+}
+
+impl Kept {
+    /// Takes the connections that there are to the addresses `held` here. Those of an address that
+    /// left stay known until its next home has had the time to read them.
+    fn note(&mut self, held: &BTreeSet<IpAddr>, connected: Connections, now: Instant) {
+        let (known, left) = (&mut self.known, &mut self.left);
+        left.retain(|address, _| !held.contains(address));
+        known.retain(|local, _| {
+            let address = local.ip();
+            !held.contains(&address)
+                && now.duration_since(*left.entry(address).or_insert(now)) < LEFT_KEPT
+        });
+        known.extend(connected);
+    }
 }
 
 impl Peers {
@@ -52,14 +82,30 @@ impl Peers {
     ) -> Self {
         let prefix = format!("/weir/{cluster}/peers/");
         let own = format!("{prefix}{number:05}");
-        Self { connection, prefix, own, ports }
+        Self { connection, prefix, own, ports, kept: Mutex::default() }
+    }
+
+    /// Brings the own row to the connections to the addresses `held` here. Failures delay clients
+    /// only, and the next look tells etcd again.
+    pub(super) async fn look(&self, held: BTreeSet<IpAddr>) {
+        let mut kept = self.kept.lock().await;
+        match self.connected(held.clone()).await {
+            Ok(connected) => kept.note(&held, connected, Instant::now()),
+            Err(error) => tracing::debug!(%error, "the connections of clients are not known"),
+        }
+        if kept.told.as_ref() != Some(&kept.known) {
+            match self.tell(kept.known.clone()).await {
+                Ok(()) => kept.told = Some(kept.known.clone()),
+                Err(error) => tracing::debug!(%error, "etcd does not have the newest clients"),
+            }
+        }
     }
 
     /// The connections that are established to `addresses` of this machine.
     ///
     /// # Errors
     /// The kernel's tables cannot be read.
-    pub(super) async fn connected(&self, addresses: BTreeSet<IpAddr>) -> io::Result<Connections> {
+    async fn connected(&self, addresses: BTreeSet<IpAddr>) -> io::Result<Connections> {
         let ports = self.ports.clone();
         let read = move || {
             let mut found = Connections::new();
@@ -81,7 +127,7 @@ impl Peers {
     ///
     /// # Errors
     /// etcd's.
-    pub(super) async fn tell(&self, connections: Connections) -> Result<(), EtcdError> {
+    async fn tell(&self, connections: Connections) -> Result<(), EtcdError> {
         let row = Row { version: VERSION, connections };
         // Maps of plain values always have a text.
         let value = serde_json::to_vec(&row).unwrap_or_default();
@@ -197,6 +243,24 @@ mod tests {
         let clients = BTreeSet::from([client.local_addr().unwrap()]);
         assert_eq!(found, Connections::from([(local, clients)]));
         assert_eq!(find(local.port(), "127.0.0.2"), Connections::new());
+    }
+
+    #[test]
+    fn clients_of_an_address_stay_known_for_a_while_after_it_left() {
+        let (here, other): (SocketAddr, SocketAddr) =
+            ("10.0.0.5:2049".parse().unwrap(), "10.0.0.6:2049".parse().unwrap());
+        let client = |port| BTreeSet::from([SocketAddr::new([10, 0, 1, 1].into(), port)]);
+        let (both, one) = (BTreeSet::from([here.ip(), other.ip()]), BTreeSet::from([other.ip()]));
+        let begun = Instant::now();
+        let mut kept = Kept::default();
+        kept.note(&both, Connections::from([(here, client(1)), (other, client(2))]), begun);
+        kept.note(&one, Connections::from([(other, client(3))]), begun);
+        let known = Connections::from([(here, client(1)), (other, client(3))]);
+        assert_eq!(kept.known, known, "the one that left, and the newest of the one that is here");
+        kept.note(&one, Connections::from([(other, client(3))]), begun + LEFT_KEPT);
+        assert_eq!(kept.known, Connections::from([(other, client(3))]));
+        kept.note(&both, Connections::new(), begun + LEFT_KEPT);
+        assert_eq!(kept.known, Connections::new(), "what is here is read anew");
     }
 
     #[test]
