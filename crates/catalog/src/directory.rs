@@ -62,7 +62,7 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// The lock of a file that is locked.
+    /// Takes over the lock of a file that is locked already.
     pub(crate) const fn of(file: File) -> Self {
         Self { file }
     }
