@@ -91,7 +91,7 @@ fn skip_list(list: &str) -> Result<BTreeSet<&'static str>> {
 
 fn run_suite(suite: &Suite, programs: &Programs) -> Tally {
     let failure = Tally { failed: 1, ..Tally::default() };
-    // Lines of one lane come between those of the other.
+    // Lines of one lane come between those of the others.
     let mark = match suite.lane {
         Lane::Workspace => String::new(),
         Lane::Checks | Lane::Beside => format!("{} | ", suite.name),

@@ -54,7 +54,12 @@ pub(super) enum Need {
     Root,
     Device(&'static str),
     Program(&'static str),
+    /// The daemons of a small Ceph.
+    Ceph,
 }
+
+/// The daemons of Ceph.
+const CEPH: [&str; 4] = ["ceph-mon", "ceph-mgr", "ceph-osd", "ceph-mds"];
 
 pub(super) const SUITES: [Suite; 18] = [
     Suite { name: "check", lane: Lane::Checks, needs: &[], run: run_checks },
@@ -205,9 +210,7 @@ pub(super) const SUITES: [Suite; 18] = [
             Need::Program("ip"),
             Need::Program("python3"),
             Need::Program("etcd"),
-            Need::Program("ceph-mon"),
-            Need::Program("ceph-osd"),
-            Need::Program("ceph-mds"),
+            Need::Ceph,
             Need::Program(preflight::PJDFSTEST),
         ],
         run: run_pjdfstest,
@@ -215,14 +218,7 @@ pub(super) const SUITES: [Suite; 18] = [
     Suite {
         name: "ceph",
         lane: Lane::Beside,
-        needs: &[
-            Need::Root,
-            Need::Program("ip"),
-            Need::Program("python3"),
-            Need::Program("ceph-mon"),
-            Need::Program("ceph-osd"),
-            Need::Program("ceph-mds"),
-        ],
+        needs: &[Need::Root, Need::Program("ip"), Need::Program("python3"), Need::Ceph],
         run: run_ceph,
     },
     Suite {
@@ -236,10 +232,7 @@ pub(super) const SUITES: [Suite; 18] = [
             Need::Program("python3"),
             Need::Program("etcd"),
             Need::Program("etcdctl"),
-            Need::Program("ceph-mon"),
-            Need::Program("ceph-mgr"),
-            Need::Program("ceph-osd"),
-            Need::Program("ceph-mds"),
+            Need::Ceph,
         ],
         run: run_cluster,
     },
@@ -280,6 +273,7 @@ impl Need {
             Self::Root => (!preflight::is_root().unwrap_or(false)).then(|| "needs root".to_owned()),
             Self::Device(path) => (!Path::new(path).exists()).then(|| format!("no device {path}")),
             Self::Program(name) => (!process::exists(name)).then(|| format!("no program {name}")),
+            Self::Ceph => CEPH.iter().find_map(|name| Self::Program(name).missing()),
         }
     }
 }
