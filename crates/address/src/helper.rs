@@ -258,6 +258,11 @@ impl Helper<'_> {
                 self.holdings.renew(until);
                 self.renew_in_kernel(now)
             }
+            Request::Silence { address } => {
+                self.holdings.silence(address);
+                let silenced = guard::lease(&self.leases());
+                silenced.map_err(|error| format!("{address} cannot be silenced: {error}"))
+            }
             Request::Release { address } => {
                 // One whose lease has ended is gone already.
                 let Some(place) = self.holdings.release(address) else { return Ok(()) };
@@ -437,12 +442,11 @@ impl Helper<'_> {
         Ok(())
     }
 
-    /// The held addresses with the time for which each is still held. Its clock is read here, next
-    /// to the call of the kernel that takes the time.
+    /// The leased addresses with the time for which each still is. The clock is read here, next to
+    /// the call of the kernel that takes the time.
     fn leases(&self) -> Vec<(IpAddr, Duration)> {
         let now = crate::now();
-        let lease = |(place, until): (&Place, Mono)| (place.address(), until.since(now));
-        self.holdings.all().map(lease).collect()
+        self.holdings.leased().map(|(address, until)| (address, until.since(now))).collect()
     }
 }
 

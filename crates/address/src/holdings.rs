@@ -19,6 +19,8 @@ pub(crate) struct Holdings {
 struct Held {
     place: Place,
     until: Mono,
+    /// Nothing may leave from it.
+    silent: bool,
     announcements: Series,
     tickled: Vec<Connection>,
     tickles: Series,
@@ -122,6 +124,7 @@ impl Holdings {
     pub(crate) fn hold(&mut self, place: Place, until: Mono, now: Mono) {
         let held = Held {
             until,
+            silent: false,
             announcements: Series::new(now, ANNOUNCE_AFTER_MS),
             tickled: Vec::new(),
             tickles: Series::new(now, &[]),
@@ -130,10 +133,18 @@ impl Holdings {
         self.held.insert(held.place.address(), held);
     }
 
-    /// Extends the lease of an address; it never becomes shorter.
+    /// Extends the lease of an address; it never becomes shorter. A silenced one may be used again.
     pub(crate) fn extend(&mut self, address: IpAddr, until: Mono) {
         if let Some(held) = self.held.get_mut(&address) {
             held.until = held.until.max(until);
+            held.silent = false;
+        }
+    }
+
+    /// Lets nothing leave from an address until it is extended.
+    pub(crate) fn silence(&mut self, address: IpAddr) {
+        if let Some(held) = self.held.get_mut(&address) {
+            held.silent = true;
         }
     }
 
@@ -175,7 +186,7 @@ impl Holdings {
         if let Some(address) = ended.map(|held| held.place.address()) {
             return self.release(address).map(Due::Ended);
         }
-        for held in self.held.values_mut() {
+        for held in self.held.values_mut().filter(|held| !held.silent) {
             if held.tickles.next().is_none() {
                 // Assigned rather than cleared: the room of a long list is given back.
                 held.tickled = Vec::new();
@@ -194,7 +205,8 @@ impl Holdings {
     pub(crate) fn wake_at(&self) -> Option<Mono> {
         let next = |held: &Held| {
             let series = [held.announcements.next(), held.tickles.next()];
-            series.into_iter().flatten().fold(held.until, Mono::min)
+            let series = series.into_iter().flatten().filter(|_| !held.silent);
+            series.fold(held.until, Mono::min)
         };
         self.held.values().map(next).min()
     }
@@ -202,6 +214,12 @@ impl Holdings {
     /// The held addresses with their places and the ends of their leases.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Place, Mono)> {
         self.held.values().map(|held| (&held.place, held.until))
+    }
+
+    /// The addresses from which something may leave, with the ends of their leases.
+    pub(crate) fn leased(&self) -> impl Iterator<Item = (IpAddr, Mono)> {
+        let leased = self.held.values().filter(|held| !held.silent);
+        leased.map(|held| (held.place.address(), held.until))
     }
 }
 
@@ -262,6 +280,26 @@ mod tests {
         due(&mut holdings, at(4_999));
         assert_eq!(due(&mut holdings, at(5_000)), ["end 10.0.1.1"]);
         assert_eq!(due(&mut holdings, at(60_000)), ["end 10.0.1.2"], "late, and without the rest");
+    }
+
+    #[test]
+    fn a_silenced_address_has_no_lease_until_it_is_extended_and_ends_all_the_same() {
+        let mut holdings = Holdings::default();
+        holdings.hold(place(1, "eth0"), at(3_000), at(0));
+        holdings.hold(place(2, "eth0"), at(3_000), at(0));
+        let (one, two) = (place(1, "eth0").address(), place(2, "eth0").address());
+        holdings.silence(one);
+        holdings.renew(at(4_000));
+        let leased = |holdings: &Holdings| holdings.leased().collect::<Vec<_>>();
+        assert_eq!(leased(&holdings), [(two, at(4_000))], "a renewal does not end the silence");
+        assert_eq!(due(&mut holdings, at(0)), ["announce 10.0.1.2"]);
+        holdings.extend(one, at(5_000));
+        assert_eq!(leased(&holdings), [(one, at(5_000)), (two, at(4_000))]);
+        assert_eq!(due(&mut holdings, at(0)), ["announce 10.0.1.1"]);
+        holdings.release(two);
+        holdings.silence(one);
+        assert_eq!(holdings.wake_at(), Some(at(5_000)), "only its end is due");
+        assert_eq!(due(&mut holdings, at(5_000)), ["end 10.0.1.1"]);
     }
 
     #[test]

@@ -35,6 +35,12 @@ pub enum Request {
         /// The end of the lease.
         until: Mono,
     },
+    /// Let nothing leave from an address any more, whose connections stay until it is released or
+    /// held again. Done if it is not held. A helper before this request refuses it in words.
+    Silence {
+        /// The address.
+        address: IpAddr,
+    },
     /// Remove an address now, and end its connections. Done if it is not held.
     Release {
         /// The address.
@@ -180,6 +186,7 @@ mod kind {
     pub(super) const RENEW: u8 = 2;
     pub(super) const RELEASE: u8 = 3;
     pub(super) const TICKLE: u8 = 4;
+    pub(super) const SILENCE: u8 = 5;
 
     pub(super) const DONE: u8 = 129;
     pub(super) const REFUSED: u8 = 130;
@@ -204,6 +211,11 @@ impl Numbered<Request> {
             Request::Renew { until } => {
                 let mut out = Writer::new(kind::RENEW, self.number);
                 out.0.extend(until.0.to_be_bytes());
+                out.finish()
+            }
+            Request::Silence { address } => {
+                let mut out = Writer::new(kind::SILENCE, self.number);
+                out.address(*address);
                 out.finish()
             }
             Request::Release { address } => {
@@ -360,6 +372,7 @@ fn read_request(kind: u8, message: &[u8]) -> Result<Request, String> {
         kind::RENEW => Request::Renew { until: reader.moment()? },
         kind::RELEASE => Request::Release { address: reader.address()? },
         kind::TICKLE => read_tickle(&mut reader)?,
+        kind::SILENCE => Request::Silence { address: reader.address()? },
         kind => return Err(format!("there is no request of kind {kind}")),
     };
     reader.finish()?;
@@ -413,6 +426,7 @@ mod tests {
             hold("10.0.0.9"),
             hold("fd00::9"),
             Request::Renew { until: Mono(7) },
+            Request::Silence { address: "10.0.0.9".parse().unwrap() },
             Request::Release { address: "fd00::9".parse().unwrap() },
             Request::Tickle { local: socket("10.0.0.9:2049"), clients: vec![] },
             Request::Tickle {
@@ -487,6 +501,9 @@ mod tests {
         ]
         .concat();
         assert_eq!(request.frame(), expected);
+        let message = Request::Silence { address: "10.0.0.9".parse().unwrap() };
+        let expected = [0, 0, 0, 11, 1, 5, 0, 0, 0, 2, 4, 10, 0, 0, 9];
+        assert_eq!(Numbered { number: 2, message }.frame(), expected);
     }
 
     #[test]

@@ -211,6 +211,14 @@ impl Client {
         self.address(AddressRequest::Release { address }).await
     }
 
+    /// Lets nothing leave from an address any more, as [`Silence`](AddressRequest::Silence) says.
+    ///
+    /// # Errors
+    /// [`ClientError`]
+    pub async fn silence(&self, address: IpAddr) -> Result<(), ClientError> {
+        self.address(AddressRequest::Silence { address }).await
+    }
+
     /// Makes clients of an earlier machine reconnect, as [`Tickle`](AddressRequest::Tickle) says.
     /// There are at most so many at a time:
     /// [`TICKLES_PER_REQUEST_MAX`](weir_address::limits::TICKLES_PER_REQUEST_MAX).

@@ -125,6 +125,37 @@ fn released() {
     own.1.read_exact(&mut [0]).unwrap();
 }
 
+#[test]
+fn nothing_leaves_from_a_silenced_address_until_it_is_held_again() {
+    alone("holding::silenced");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn silenced() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let listener = listen("one");
+    for address in ADDRESSES {
+        let until = until_in(50 * SECOND);
+        gateway.hold(address, until);
+        let mut client = connect(address);
+        let mut served = accept(&listener);
+        gateway.ask(Request::Silence { address: address_of(address) }).unwrap();
+        gateway.ask(Request::Renew { until }).unwrap();
+        served.write_all(b"x").unwrap();
+        client.set_read_timeout(Some(SECOND / 4)).unwrap();
+        let error = client.read(&mut [0]).unwrap_err().kind();
+        assert_eq!(error, ErrorKind::WouldBlock, "its connections stay, and nothing is received");
+        assert!(has("one", address));
+        gateway.hold(address, until);
+        client.set_read_timeout(Some(30 * SECOND)).unwrap();
+        client.read_exact(&mut [0]).unwrap();
+    }
+    let unknown = Request::Silence { address: address_of("10.80.0.99") };
+    gateway.ask(unknown).unwrap();
+}
+
 /// The time for which the helper of a server waits for the end of the server's process: longer than
 /// any stall of a busy machine, and shorter than the leases.
 const PATIENT: Duration = Duration::from_secs(45);

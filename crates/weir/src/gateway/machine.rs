@@ -134,13 +134,14 @@ impl Shared {
     async fn keep_peers(self: Arc<Self>) {
         loop {
             sleep(PEERS_EVERY).await;
-            self.look_at_peers().await;
+            self.look_at_peers(None).await;
         }
     }
 
-    async fn look_at_peers(&self) {
-        let held = self.state().held.values().map(Place::address).collect();
-        self.peers.look(held).await;
+    /// Brings the row of clients up to date, with those of an address that is about to leave.
+    async fn look_at_peers(&self, leaving: Option<IpAddr>) {
+        let here = || self.state().held.values().map(Place::address).chain(leaving).collect();
+        self.peers.look(here).await;
     }
 
     /// Makes the clients of earlier homes of `address`, which is here, connect anew.
@@ -317,9 +318,6 @@ impl Machine for HelperLink {
     }
 
     async fn unaddress(&self, group: GroupId) -> Result<(), Failure> {
-        // The next home makes these clients connect anew. One that came since the last look would
-        // wait for an answer that nobody sends it.
-        let _too_late = timeout(PEERS_LAST, self.0.look_at_peers()).await;
         let place = {
             let mut state = self.0.state();
             // A link that is opened meanwhile does not bring it back.
@@ -329,7 +327,14 @@ impl Machine for HelperLink {
             state.leaving.get(&group).cloned()
         };
         let Some(place) = place else { return Ok(()) };
-        self.0.client()?.release(place.address()).await.map_err(|error| failed(&error))?;
+        let (client, address) = (self.0.client()?, place.address());
+        // The next home makes the clients of the last look connect anew. One whose connection or
+        // request the kernel acknowledges after that would wait for an answer that nobody sends.
+        if let Err(error) = client.silence(address).await {
+            tracing::debug!(%address, %error, "clients may connect until the address is removed");
+        }
+        let _too_late = timeout(PEERS_LAST, self.0.look_at_peers(Some(address))).await;
+        client.release(address).await.map_err(|error| failed(&error))?;
         self.0.state().leaving.remove(&group);
         Ok(())
     }

@@ -68,6 +68,7 @@ impl Kept {
                 && now.duration_since(*left.entry(address).or_insert(now)) < LEFT_KEPT
         });
         known.extend(connected);
+        self.known = bounded(std::mem::take(&mut self.known));
     }
 }
 
@@ -85,10 +86,12 @@ impl Peers {
         Self { connection, prefix, own, ports, kept: Mutex::default() }
     }
 
-    /// Brings the own row to the connections to the addresses `held` here. Failures delay clients
-    /// only, and the next look tells etcd again.
-    pub(super) async fn look(&self, held: BTreeSet<IpAddr>) {
+    /// Brings the own row up to date: the connections to the addresses that are `here`. A failure
+    /// delays clients only, and the next look writes the row again.
+    pub(super) async fn look(&self, here: impl FnOnce() -> BTreeSet<IpAddr>) {
         let mut kept = self.kept.lock().await;
+        // Asked now: an address that left while this waited keeps the clients that it had.
+        let held = here();
         match self.connected(held.clone()).await {
             Ok(connected) => kept.note(&held, connected, Instant::now()),
             Err(error) => tracing::debug!(%error, "the connections of clients are not known"),
@@ -261,6 +264,11 @@ mod tests {
         assert_eq!(kept.known, Connections::from([(other, client(3))]));
         kept.note(&both, Connections::new(), begun + LEFT_KEPT);
         assert_eq!(kept.known, Connections::new(), "what is here is read anew");
+        let many = || (0..CONNECTIONS_MAX).map(|port| u16::try_from(port).unwrap());
+        let clients = || many().flat_map(client).collect::<BTreeSet<_>>();
+        kept.note(&both, Connections::from([(here, clients())]), begun);
+        kept.note(&one, Connections::from([(other, clients())]), begun);
+        assert_eq!(kept.known.values().map(BTreeSet::len).sum::<usize>(), CONNECTIONS_MAX);
     }
 
     #[test]
