@@ -25,7 +25,7 @@ const RENEWED: Duration = Duration::from_secs(60);
 const COMPUTING: usize = 4;
 const OVERLOADED_MINUTES: u32 = 60;
 
-pub(super) const FAULTS: [Fault; 7] = [
+pub(super) const FAULTS: [Fault; 8] = [
     Fault::moving(
         "gateway-killed",
         "The server of a gateway is killed (SIGKILL); its helper stays. The others take over.",
@@ -47,6 +47,12 @@ pub(super) const FAULTS: [Fault; 7] = [
     )
     .within(1.0)
     .like_a_death(),
+    Fault::moving(
+        "moved-and-back",
+        "All volumes of a gateway move to another, and back as soon as they are there. Clients that have just connected connect anew.",
+        moved_and_back,
+    )
+    .within(1.0),
     Fault::moving(
         "gateway-ended",
         "The server of a gateway is asked to end (SIGTERM), which it does with success. The others take over.",
@@ -100,6 +106,15 @@ fn drained(scene: &mut Scene<'_>) -> Result<()> {
     scene.observer()?.undrain(&name)?;
     scene.ask_again(victim);
     Ok(())
+}
+
+fn moved_and_back(scene: &mut Scene<'_>) -> Result<()> {
+    let victim = scene.choose()?;
+    let (addresses, other) = (scene.addresses(victim), scene.asked()?);
+    scene.bring(&addresses, other)?;
+    scene.bring(&addresses, victim)?;
+    scene.ask_again(victim);
+    scene.until_answered()
 }
 
 fn ended(scene: &mut Scene<'_>) -> Result<()> {

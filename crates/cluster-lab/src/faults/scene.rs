@@ -97,7 +97,7 @@ impl<'a> Scene<'a> {
     }
 
     /// A gateway that can be asked.
-    fn asked(&self) -> Result<Machine> {
+    pub(super) fn asked(&self) -> Result<Machine> {
         let can_be_asked = |gateway: &&Gateway| !self.unasked.contains(&gateway.machine());
         let first = self.stage.gateways.iter().find(can_be_asked);
         Ok(first.context("no gateway can be asked")?.machine())
@@ -384,6 +384,26 @@ impl<'a> Scene<'a> {
             addresses.iter().all(|address| last(address).is_some_and(|home| home != from))
         })?;
         self.until_answered()
+    }
+
+    /// Moves addresses with their volumes to a gateway, one after the other.
+    pub(crate) fn bring(&mut self, addresses: &[Ipv4Addr], to: Machine) -> Result<()> {
+        for address in addresses {
+            let mut targets = self.stage.targets.iter();
+            let target = targets.find(|target| target.address.ip() == IpAddr::V4(*address));
+            let volume = target.with_context(|| format!("no volume at {address}"))?.name.clone();
+            let what = format!("{volume} may move to {}", to.name());
+            // Before the gateway lives in the eyes of all, it is refused.
+            self.until(&what, BACK, |scene| {
+                let observer = scene.observer();
+                observer.and_then(|observer| observer.move_home(&volume, &to.name())).is_ok()
+            })?;
+            let what = format!("{address} is at {}", to.name());
+            self.until(&what, BACK, |scene| {
+                scene.owners.get(address).and_then(Owners::last) == Some(to)
+            })?;
+        }
+        Ok(())
     }
 
     /// The first reason for which the cluster is not whole: all gateways live in the eyes of each,

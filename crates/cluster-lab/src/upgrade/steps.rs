@@ -6,9 +6,8 @@ use crate::bed::Machine;
 use crate::faults::fault::Fault;
 use crate::faults::plan::BACK;
 use crate::faults::scene::Scene;
-use crate::load::Owners;
 use anyhow::{Context, Result};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
 /// The places of programs in the list of the stage: the version before, this one, the one after.
 const OLD: usize = 0;
@@ -165,26 +164,7 @@ fn leave(scene: &mut Scene<'_>, number: u8) -> Result<(Machine, Vec<Ipv4Addr>)> 
 fn come_back(scene: &mut Scene<'_>, machine: Machine, addresses: &[Ipv4Addr]) -> Result<()> {
     scene.start(machine)?;
     scene.observer()?.undrain(&machine.name())?;
-    bring_back(scene, machine, addresses)
-}
-
-/// Moves addresses back to a gateway, one after the other.
-fn bring_back(scene: &mut Scene<'_>, machine: Machine, addresses: &[Ipv4Addr]) -> Result<()> {
-    for address in addresses {
-        let mut targets = scene.stage.targets.iter();
-        let target = targets.find(|target| target.address.ip() == IpAddr::V4(*address));
-        let volume = target.with_context(|| format!("no volume at {address}"))?.name.clone();
-        let what = format!("{volume} may move back to {}", machine.name());
-        // Before the gateway lives in the eyes of all, it is refused.
-        scene.until(&what, BACK, |scene| {
-            let observer = scene.observer();
-            observer.and_then(|observer| observer.move_home(&volume, &machine.name())).is_ok()
-        })?;
-        let what = format!("{address} is back at {}", machine.name());
-        scene.until(&what, BACK, |scene| {
-            scene.owners.get(address).and_then(Owners::last) == Some(machine)
-        })?;
-    }
+    scene.bring(addresses, machine)?;
     scene.until_answered()
 }
 
@@ -206,7 +186,8 @@ fn killed(scene: &mut Scene<'_>, number: u8) -> Result<()> {
         scene.miss("no gateway of another version has taken over");
     }
     scene.start(machine)?;
-    bring_back(scene, machine, &addresses)
+    scene.bring(&addresses, machine)?;
+    scene.until_answered()
 }
 
 /// Has the commands of two programs make, change and delete a volume at each gateway.
