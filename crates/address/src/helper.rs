@@ -442,11 +442,12 @@ impl Helper<'_> {
         Ok(())
     }
 
-    /// The leased addresses with the time for which each still is. The clock is read here, next to
-    /// the call of the kernel that takes the time.
+    /// The leased addresses with the time that each lease has left. The clock is read here, next to
+    /// the call of the kernel that takes the time: a helper that was stopped revives none.
     fn leases(&self) -> Vec<(IpAddr, Duration)> {
         let now = crate::now();
-        self.holdings.leased().map(|(address, until)| (address, until.since(now))).collect()
+        let leased = self.holdings.leased().filter(|(_, until)| *until > now);
+        leased.map(|(address, until)| (address, until.since(now))).collect()
     }
 }
 

@@ -23,7 +23,7 @@ const HEADER_BYTES: usize = 6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Hold an address until a moment ([`crate::now`]), unless that is renewed. The address is
-    /// added and announced. If it is held already, the lease is renewed.
+    /// added and announced. If it is held already, the lease is renewed, and a silence ends.
     Hold {
         /// The address, and its place.
         place: Place,
@@ -35,8 +35,9 @@ pub enum Request {
         /// The end of the lease.
         until: Mono,
     },
-    /// Let nothing leave from an address any more, whose connections stay until it is released or
-    /// held again. Done if it is not held. A helper before this request refuses it in words.
+    /// Let nothing leave from an address until [`Request::Hold`] asks for it again. It stays, with
+    /// its connections, until it is released or its lease ends. Done if it is not held. A helper
+    /// that does not know this request refuses it in words.
     Silence {
         /// The address.
         address: IpAddr,

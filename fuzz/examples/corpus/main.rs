@@ -59,6 +59,7 @@ fn address() -> Result<()> {
         Request::Hold { place, until: Mono::from_secs(3) },
         Request::Renew { until: Mono::from_secs(4) },
         Request::Tickle { local: socket("[fd00::9]:2049"), clients },
+        Request::Silence { address },
         Request::Release { address },
     ];
     let mut stream = vec![6];

@@ -8,7 +8,7 @@
 //! ```text
 //! table ip weir-address {
 //!     set managed { type ipv4_addr; size 4096; }       # every address that was ever held
-//!     set leased  { type ipv4_addr; flags timeout; }   # those that are held, until when
+//!     set leased  { type ipv4_addr; flags timeout; }   # those that may be used, until when
 //!     chain output {
 //!         type filter hook output priority 0; policy accept;
 //!         ip saddr @managed ip saddr != @leased drop

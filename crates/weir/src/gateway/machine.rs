@@ -3,7 +3,7 @@
 //!
 //! Not here: how long addresses may stay (`weir-cluster`), and interfaces (`weir-address`).
 
-use super::peers::Peers;
+use super::peers::{Here, Peers};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -134,13 +134,17 @@ impl Shared {
     async fn keep_peers(self: Arc<Self>) {
         loop {
             sleep(PEERS_EVERY).await;
-            self.look_at_peers(None).await;
+            self.look_at_peers().await;
         }
     }
 
-    /// Brings the row of clients up to date, with those of an address that is about to leave.
-    async fn look_at_peers(&self, leaving: Option<IpAddr>) {
-        let here = || self.state().held.values().map(Place::address).chain(leaving).collect();
+    /// Brings the row of clients up to date.
+    async fn look_at_peers(&self) {
+        let addresses = |of: &BTreeMap<GroupId, Place>| of.values().map(Place::address).collect();
+        let here = || {
+            let state = self.state();
+            Here { held: addresses(&state.held), leaving: addresses(&state.leaving) }
+        };
         self.peers.look(here).await;
     }
 
@@ -282,7 +286,9 @@ impl Machine for HelperLink {
         let (before, held) = {
             let mut state = self.0.state();
             state.until = until;
-            (state.known, state.held.values().cloned().collect::<Vec<_>>())
+            // Addresses that are about to be removed are not held anew, and end with the others.
+            let leaving = state.leaving.values().filter(|_| until <= weir_address::now());
+            (state.known, state.held.values().chain(leaving).cloned().collect::<Vec<_>>())
         };
         if !held.is_empty() {
             let client = self.0.client()?;
@@ -333,7 +339,7 @@ impl Machine for HelperLink {
         if let Err(error) = client.silence(address).await {
             tracing::debug!(%address, %error, "clients may connect until the address is removed");
         }
-        let _too_late = timeout(PEERS_LAST, self.0.look_at_peers(Some(address))).await;
+        let _too_late = timeout(PEERS_LAST, self.0.look_at_peers()).await;
         client.release(address).await.map_err(|error| failed(&error))?;
         self.0.state().leaving.remove(&group);
         Ok(())

@@ -46,29 +46,39 @@ pub(super) struct Peers {
     kept: Mutex<Kept>,
 }
 
+/// The addresses that a gateway has.
+#[derive(Debug, Default)]
+pub(super) struct Here {
+    /// The addresses that it serves.
+    pub(super) held: BTreeSet<IpAddr>,
+    /// The addresses that it removes, whose connections may have been ended.
+    pub(super) leaving: BTreeSet<IpAddr>,
+}
+
 /// The connections of the own row.
 #[derive(Debug, Default)]
 struct Kept {
     known: Connections,
     /// The connections that etcd has, as far as is known.
     told: Option<Connections>,
-    /// Addresses that are not here any more, whose clients their next homes have to know.
+    /// Addresses that are not served here any more, whose clients their next homes have to know.
     left: BTreeMap<IpAddr, Instant>,
 }
 
 impl Kept {
-    /// Takes the connections that there are to the addresses `held` here. Those of an address that
-    /// left stay known until its next home has had the time to read them.
+    /// Takes the connections that there are to addresses here, while the addresses `held` are
+    /// served. The clients of an address that left stay known until its next home has had the time
+    /// to read them. If this gateway is the next home, they stay known for one look more.
     fn note(&mut self, held: &BTreeSet<IpAddr>, connected: Connections, now: Instant) {
-        let (known, left) = (&mut self.known, &mut self.left);
+        let left = &mut self.left;
+        for address in self.known.keys().map(SocketAddr::ip).filter(|known| !held.contains(known)) {
+            left.entry(address).or_insert(now);
+        }
+        left.retain(|_, since| now.duration_since(*since) < LEFT_KEPT);
+        self.known.retain(|local, _| left.contains_key(&local.ip()));
         left.retain(|address, _| !held.contains(address));
-        known.retain(|local, _| {
-            let address = local.ip();
-            !held.contains(&address)
-                && now.duration_since(*left.entry(address).or_insert(now)) < LEFT_KEPT
-        });
-        known.extend(connected);
-        self.known = bounded(std::mem::take(&mut self.known));
+        // The clients of addresses that left come last: a row may have no room for all.
+        self.known = bounded(connected.into_iter().chain(std::mem::take(&mut self.known)));
     }
 }
 
@@ -88,11 +98,11 @@ impl Peers {
 
     /// Brings the own row up to date: the connections to the addresses that are `here`. A failure
     /// delays clients only, and the next look writes the row again.
-    pub(super) async fn look(&self, here: impl FnOnce() -> BTreeSet<IpAddr>) {
+    pub(super) async fn look(&self, here: impl FnOnce() -> Here) {
         let mut kept = self.kept.lock().await;
         // Asked now: an address that left while this waited keeps the clients that it had.
-        let held = here();
-        match self.connected(held.clone()).await {
+        let Here { held, leaving } = here();
+        match self.connected(&held | &leaving).await {
             Ok(connected) => kept.note(&held, connected, Instant::now()),
             Err(error) => tracing::debug!(%error, "the connections of clients are not known"),
         }
@@ -163,14 +173,18 @@ fn read(value: &[u8]) -> Option<Row> {
     (row.version == VERSION).then_some(row)
 }
 
-/// At most [`CONNECTIONS_MAX`] of them.
-fn bounded(all: Connections) -> Connections {
+/// The first [`CONNECTIONS_MAX`] of them.
+fn bounded(all: impl IntoIterator<Item = (SocketAddr, BTreeSet<SocketAddr>)>) -> Connections {
     let mut found = Connections::new();
+    let mut room = CONNECTIONS_MAX;
     let each = all
         .into_iter()
         .flat_map(|(local, clients)| clients.into_iter().map(move |client| (local, client)));
-    for (local, client) in each.take(CONNECTIONS_MAX) {
-        found.entry(local).or_default().insert(client);
+    for (local, client) in each {
+        if room == 0 {
+            break;
+        }
+        room -= usize::from(found.entry(local).or_default().insert(client));
     }
     found
 }
@@ -264,10 +278,42 @@ mod tests {
         assert_eq!(kept.known, Connections::from([(other, client(3))]));
         kept.note(&both, Connections::new(), begun + LEFT_KEPT);
         assert_eq!(kept.known, Connections::new(), "what is here is read anew");
+    }
+
+    #[test]
+    fn clients_of_an_address_that_leaves_and_comes_back_stay_known() {
+        let here: SocketAddr = "10.0.0.5:2049".parse().unwrap();
+        let client = |ports: &[u16]| {
+            let clients = ports.iter().map(|port| SocketAddr::new([10, 0, 1, 1].into(), *port));
+            Connections::from([(here, clients.collect())])
+        };
+        let (held, nothing) = (BTreeSet::from([here.ip()]), BTreeSet::new());
+        let now = Instant::now();
+        let mut kept = Kept::default();
+        kept.note(&held, client(&[1]), now);
+        kept.note(&nothing, client(&[2]), now);
+        assert_eq!(kept.known, client(&[1, 2]), "it is leaving, and has a new client");
+        kept.note(&nothing, Connections::new(), now);
+        assert_eq!(kept.known, client(&[1, 2]), "its connections have been ended");
+        kept.note(&held, client(&[3]), now);
+        assert_eq!(kept.known, client(&[1, 2, 3]), "they may have to be told that it is back");
+        kept.note(&held, client(&[3]), now);
+        assert_eq!(kept.known, client(&[3]));
+    }
+
+    #[test]
+    fn a_row_has_room_for_the_clients_of_addresses_that_are_here_first() {
+        let client = |port| BTreeSet::from([SocketAddr::new([10, 0, 1, 1].into(), port)]);
+        let (here, other): (SocketAddr, SocketAddr) =
+            ("10.0.0.5:2049".parse().unwrap(), "10.0.0.6:2049".parse().unwrap());
+        let (both, one) = (BTreeSet::from([here.ip(), other.ip()]), BTreeSet::from([other.ip()]));
+        let begun = Instant::now();
+        let mut kept = Kept::default();
         let many = || (0..CONNECTIONS_MAX).map(|port| u16::try_from(port).unwrap());
         let clients = || many().flat_map(client).collect::<BTreeSet<_>>();
         kept.note(&both, Connections::from([(here, clients())]), begun);
-        kept.note(&one, Connections::from([(other, clients())]), begun);
+        kept.note(&one, Connections::from([(other, client(1))]), begun);
+        assert_eq!(kept.known[&other], client(1), "that of the address that is still here");
         assert_eq!(kept.known.values().map(BTreeSet::len).sum::<usize>(), CONNECTIONS_MAX);
     }
 
