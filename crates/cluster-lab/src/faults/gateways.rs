@@ -49,7 +49,7 @@ pub(super) const FAULTS: [Fault; 8] = [
     .like_a_death(),
     Fault::moving(
         "moved-and-back",
-        "All volumes of a gateway move to another, and back as soon as they are there. Clients that have just connected connect anew.",
+        "Each volume of a gateway moves to another, and back as soon as it is there. Clients that have just connected connect anew.",
         moved_and_back,
     )
     .within(1.0),
@@ -110,9 +110,12 @@ fn drained(scene: &mut Scene<'_>) -> Result<()> {
 
 fn moved_and_back(scene: &mut Scene<'_>) -> Result<()> {
     let victim = scene.choose()?;
-    let (addresses, other) = (scene.addresses(victim), scene.asked()?);
-    scene.bring(&addresses, other)?;
-    scene.bring(&addresses, victim)?;
+    let other = scene.asked()?;
+    for address in scene.addresses(victim) {
+        scene.bring(&[address], other)?;
+        scene.owners.entry(address).or_default().is_briefly_at(other);
+        scene.bring(&[address], victim)?;
+    }
     scene.ask_again(victim);
     scene.until_answered()
 }
