@@ -19,7 +19,7 @@ pub(crate) struct Holdings {
 struct Held {
     place: Place,
     until: Mono,
-    /// Nothing may leave from it.
+    /// Nothing may leave from the address.
     silent: bool,
     announcements: Series,
     tickled: Vec<Connection>,

@@ -47,7 +47,6 @@ pub(super) struct Peers {
 }
 
 /// The addresses that a gateway has.
-#[derive(Debug, Default)]
 pub(super) struct Here {
     /// The addresses that it serves.
     pub(super) held: BTreeSet<IpAddr>,
