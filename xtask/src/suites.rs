@@ -28,8 +28,8 @@ struct Row {
 
 /// Runs every suite and prints the totals; `true` if nothing failed.
 pub(crate) fn run() -> Result<bool> {
-    preflight::tests()?;
     let skip = skip_list(&env::var("WEIR_SKIP").unwrap_or_default())?;
+    preflight::tests()?;
     let began = Instant::now();
     let programs = build()?;
     println!("built the programs in {} s", began.elapsed().as_secs());
