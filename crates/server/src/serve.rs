@@ -18,6 +18,7 @@ use crate::session::Locks;
 use crate::session::rpc::nlm::{Life, LockThread, Nlm};
 use crate::session::rpc::udp::Sockets;
 use crate::session::smb::SmbServer;
+use crate::silence::Silencer;
 use crate::stop::Stop;
 use crate::sync::Arc;
 use crate::worker::{Message, Worker};
@@ -267,6 +268,13 @@ impl Server {
     pub fn groups(&self, config: &ServerConfig) -> Groups {
         let (engine, catalog) = (Arc::clone(&self.engine), Arc::clone(&self.catalog));
         Groups::new(engine, catalog, config.grace_period, config.shutdown_grace)
+    }
+
+    /// Has connections of this server end in silence with the process, where a rule of the machine
+    /// drops what ends a connection of this priority (socket(7), `SO_PRIORITY`).
+    #[must_use]
+    pub fn silencer(&self, priority: u32) -> Silencer {
+        Silencer::new(Arc::clone(&self.engine), priority)
     }
 
     /// The services, for people.

@@ -2,6 +2,9 @@
 //! has ended. It needs no process that runs: the end of each lease is the timeout of an element of
 //! a set, to the kernel's tick, and is compared for each packet (nftables, over nfnetlink).
 //!
+//! It also lets connections end in silence: those whose sockets have the priority for that
+//! ([`SILENT_END_PRIORITY`]).
+//!
 //! The lifetime of an address itself is too coarse for that, and does not concern established
 //! connections of IPv6 at all. One table each for ARP, IPv4 and IPv6:
 //!
@@ -12,12 +15,14 @@
 //!     chain output {
 //!         type filter hook output priority 0; policy accept;
 //!         ip saddr @managed ip saddr != @leased drop
+//!         ip saddr @managed meta priority 4 tcp flags & (fin | rst) != 0 drop    # not for ARP
 //!     }
 //! }
 //! ```
 
 use super::addresses::octets;
 use super::{ACK, Attributes, CREATE, REQUEST, ask, message};
+use crate::SILENT_END_PRIORITY;
 use crate::limits::GUARDED_MAX;
 use rustix::net::netlink;
 use std::io;
@@ -50,8 +55,20 @@ const WITH_TIMEOUTS: u32 = 0x10;
 /// `NFT_REG_1`, and the register of verdicts.
 const REGISTER: u32 = 1;
 const VERDICT_REGISTER: u32 = 0;
-/// `NFT_PAYLOAD_NETWORK_HEADER`
+/// `NFT_PAYLOAD_NETWORK_HEADER` and `NFT_PAYLOAD_TRANSPORT_HEADER`
 const NETWORK_HEADER: u32 = 1;
+const TRANSPORT_HEADER: u32 = 2;
+/// `NFT_META_PRIORITY` and `NFT_META_L4PROTO`
+const PRIORITY: u32 = 2;
+const TRANSPORT_PROTOCOL: u32 = 16;
+/// `NFT_CMP_EQ` and `NFT_CMP_NEQ`
+const EQUAL: u32 = 0;
+const NOT_EQUAL: u32 = 1;
+/// `IPPROTO_TCP`, the offset of the flags in its header, and two of them (RFC 9293, section 3.1).
+const TCP: u8 = 6;
+const TCP_FLAGS: u32 = 13;
+const TCP_FIN: u8 = 0x01;
+const TCP_RST: u8 = 0x04;
 /// `NFT_LOOKUP_F_INV`
 const NOT_IN: u32 = 1;
 /// `NF_DROP` and `NF_ACCEPT`
@@ -62,6 +79,8 @@ const ACCEPT: u32 = 1;
 struct Family {
     /// `NFPROTO_*`
     number: u8,
+    /// Whether TCP is carried over it.
+    has_tcp: bool,
     /// `NF_ARP_OUT`, or `NF_INET_LOCAL_OUT`.
     hook: u32,
     /// Offset of the sender's address in the network header (RFC 826, RFC 791, RFC 8200).
@@ -73,9 +92,9 @@ struct Family {
 }
 
 const FAMILIES: &[Family] = &[
-    Family { number: 3, hook: 1, offset: 14, length: 4, shown_as: 7 },
-    Family { number: 2, hook: 3, offset: 12, length: 4, shown_as: 7 },
-    Family { number: 10, hook: 3, offset: 8, length: 16, shown_as: 8 },
+    Family { number: 3, has_tcp: false, hook: 1, offset: 14, length: 4, shown_as: 7 },
+    Family { number: 2, has_tcp: true, hook: 3, offset: 12, length: 4, shown_as: 7 },
+    Family { number: 10, has_tcp: true, hook: 3, offset: 8, length: 16, shown_as: 8 },
 ];
 
 impl Family {
@@ -100,7 +119,9 @@ pub(crate) fn set_up() -> io::Result<()> {
         batch.add(family, NEW_SET, CREATE, &managed);
         batch.add(family, NEW_SET, CREATE, &set(family, LEASED, 2, WITH_TIMEOUTS));
         batch.add(family, NEW_CHAIN, CREATE, &chain(family));
-        batch.add(family, NEW_RULE, CREATE, &rule(family));
+        for rule in rules(family) {
+            batch.add(family, NEW_RULE, CREATE, &rule);
+        }
     }
     batch.commit()
 }
@@ -211,28 +232,91 @@ fn chain(family: &Family) -> Attributes {
     with_number(chain, 5, ACCEPT).with_text(7, "filter")
 }
 
-/// `NFTA_RULE_*`: drop what is sent from a managed address that has no lease.
-fn rule(family: &Family) -> Attributes {
-    let mut payload = Attributes::default();
-    let place = [(1, REGISTER), (2, NETWORK_HEADER), (3, family.offset), (4, family.length)];
-    for (kind, number) in place {
-        payload = with_number(payload, kind, number);
+/// The rules of a family, of which each only drops packets.
+fn rules(family: &Family) -> Vec<Attributes> {
+    let mut rules = vec![without_lease(family)];
+    if family.has_tcp {
+        rules.push(silent_end(family));
     }
-    let in_set = |name| with_number(Attributes::default().with_text(1, name), 2, REGISTER);
-    let code = with_number(Attributes::default(), 1, DROP);
-    let verdict = Attributes::default().with_nested(2, &code);
-    let drop = with_number(Attributes::default(), 1, VERDICT_REGISTER).with_nested(2, &verdict);
-    let mut expressions = Attributes::default();
-    for (name, data) in [
-        ("payload", payload),
+    rules
+}
+
+/// Drop what is sent from a managed address that has no lease.
+fn without_lease(family: &Family) -> Attributes {
+    rule([
+        ("payload", payload(NETWORK_HEADER, family.offset, family.length)),
         ("lookup", in_set(MANAGED)),
         ("lookup", with_number(in_set(LEASED), 5, NOT_IN)),
-        ("immediate", drop),
-    ] {
+        ("immediate", dropped()),
+    ])
+}
+
+/// Drop what ends a connection at a managed address whose socket has the priority for that.
+fn silent_end(family: &Family) -> Attributes {
+    let ending = TCP_FIN | TCP_RST;
+    rule([
+        ("payload", payload(NETWORK_HEADER, family.offset, family.length)),
+        ("lookup", in_set(MANAGED)),
+        ("meta", meta(TRANSPORT_PROTOCOL)),
+        ("cmp", compared(EQUAL, &[TCP])),
+        ("meta", meta(PRIORITY)),
+        ("cmp", compared(EQUAL, &SILENT_END_PRIORITY.to_ne_bytes())),
+        ("payload", payload(TRANSPORT_HEADER, TCP_FLAGS, 1)),
+        ("bitwise", masked(&[ending])),
+        ("cmp", compared(NOT_EQUAL, &[0])),
+        ("immediate", dropped()),
+    ])
+}
+
+/// `NFTA_RULE_*`
+fn rule<const N: usize>(expressions: [(&str, Attributes); N]) -> Attributes {
+    let mut list = Attributes::default();
+    for (name, data) in expressions {
         let expression = Attributes::default().with_text(1, name).with_nested(2, &data);
-        expressions = expressions.with_nested(LIST_ELEMENT, &expression);
+        list = list.with_nested(LIST_ELEMENT, &expression);
     }
-    named(TABLE).with_text(2, CHAIN).with_nested(4, &expressions)
+    named(TABLE).with_text(2, CHAIN).with_nested(4, &list)
+}
+
+/// `NFTA_PAYLOAD_*`: reads bytes of a header.
+fn payload(header: u32, offset: u32, length: u32) -> Attributes {
+    let place = [(1, REGISTER), (2, header), (3, offset), (4, length)];
+    place
+        .into_iter()
+        .fold(Attributes::default(), |payload, (kind, number)| with_number(payload, kind, number))
+}
+
+/// `NFTA_META_*`: reads what the kernel knows of the packet.
+fn meta(key: u32) -> Attributes {
+    with_number(with_number(Attributes::default(), 1, REGISTER), 2, key)
+}
+
+/// `NFTA_LOOKUP_*`: goes on if the set has what was read.
+fn in_set(name: &str) -> Attributes {
+    with_number(Attributes::default().with_text(1, name), 2, REGISTER)
+}
+
+/// `NFTA_BITWISE_*`: keeps these bits of the byte that was read.
+fn masked(mask: &[u8; 1]) -> Attributes {
+    let value = |bytes| Attributes::default().with(1, bytes);
+    let place = [(1, REGISTER), (2, REGISTER), (3, 1)];
+    let bitwise = place
+        .into_iter()
+        .fold(Attributes::default(), |bitwise, (kind, number)| with_number(bitwise, kind, number));
+    bitwise.with_nested(4, &value(mask)).with_nested(5, &value(&[0]))
+}
+
+/// `NFTA_CMP_*`: goes on if what was read compares so with `value`.
+fn compared(operation: u32, value: &[u8]) -> Attributes {
+    let compared = with_number(with_number(Attributes::default(), 1, REGISTER), 2, operation);
+    compared.with_nested(3, &Attributes::default().with(1, value))
+}
+
+/// `NFTA_IMMEDIATE_*`: drops the packet.
+fn dropped() -> Attributes {
+    let code = with_number(Attributes::default(), 1, DROP);
+    let verdict = Attributes::default().with_nested(2, &code);
+    with_number(Attributes::default(), 1, VERDICT_REGISTER).with_nested(2, &verdict)
 }
 
 /// `NFTA_SET_ELEM_LIST_*`: these elements of a set, or all.

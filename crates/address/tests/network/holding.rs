@@ -5,12 +5,14 @@ use crate::bed::{
     machines, until_in, wait_for,
 };
 use rustix::process::Signal;
+use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use weir_address::Request;
+use weir_address::{Request, SILENT_END_PRIORITY};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -154,6 +156,56 @@ fn silenced() {
     }
     let unknown = Request::Silence { address: address_of("10.80.0.99") };
     gateway.ask(unknown).unwrap();
+}
+
+fn prioritize(socket: &TcpStream, priority: u32) {
+    SockRef::from(socket).set_priority(priority).unwrap();
+}
+
+#[test]
+fn a_connection_with_the_priority_for_it_ends_in_silence() {
+    alone("holding::in_silence");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn in_silence() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let listener = listen("one");
+    let own = (connect("10.80.0.1"), accept(&listener));
+    prioritize(&own.1, SILENT_END_PRIORITY);
+    for address in ADDRESSES {
+        gateway.hold(address, until_in(50 * SECOND));
+        for unread in [false, true] {
+            let connected = || {
+                let mut client = connect(address);
+                let mut served = accept(&listener);
+                prioritize(&served, SILENT_END_PRIORITY);
+                served.write_all(b"x").unwrap();
+                client.read_exact(&mut [0]).unwrap();
+                if unread {
+                    // The kernel resets a connection that is closed before all was read.
+                    client.write_all(b"x").unwrap();
+                    served.peek(&mut [0]).unwrap();
+                }
+                (client, served)
+            };
+            let (mut client, served) = connected();
+            drop(served);
+            client.set_read_timeout(Some(SECOND / 4)).unwrap();
+            let error = client.read(&mut [0]).unwrap_err().kind();
+            assert_eq!(error, ErrorKind::WouldBlock, "{address}: nobody is told");
+            let (mut client, served) = connected();
+            prioritize(&served, 0);
+            drop(served);
+            let end = client.read(&mut [0]).map_err(|error| error.kind());
+            assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{address}: {end:?}");
+        }
+    }
+    let (mut client, served) = own;
+    drop(served);
+    assert_eq!(client.read(&mut [0]).unwrap(), 0, "its address is not the helper's");
 }
 
 /// The time for which the helper of a server waits for the end of the server's process: longer than

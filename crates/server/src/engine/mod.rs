@@ -43,7 +43,7 @@ use crate::session::rpc::nlm::Nlm;
 use crate::session::smb::SmbServer;
 use crate::session::{Locks, Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
-use crate::worker::{GateEntry, Message};
+use crate::worker::{GateEntry, Message, Silent};
 use arc_swap::ArcSwap;
 use credits::{AHEAD, CreditLock, CreditStore, Credits, Left};
 use homes::Leaving;
@@ -270,6 +270,12 @@ impl Engine {
     /// Tells all workers to finish what is in flight, within `grace`, and leave.
     pub(crate) fn drain(&self, grace: Duration) {
         self.workers.post_all(|| Message::Drain(grace));
+    }
+
+    /// Has these connections end in silence with the process.
+    pub(crate) fn mark(&self, silent: Silent) {
+        let silent = Arc::new(silent);
+        self.workers.post_all(|| Message::Mark(Arc::clone(&silent)));
     }
 
     /// Asks every worker, and the lock manager, for a sign of life: the channel ends when all have

@@ -7,12 +7,12 @@
 use super::load::{ConnLoad, OriginLoad};
 use super::receive::{Received, Receiver, Taking};
 use super::send::SendQueue;
+use super::socket::Socket;
 use super::tally::Counted;
 use crate::session::Session;
 use crate::sync::Arc;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::Shutdown;
 use std::collections::HashMap;
 use std::net::{IpAddr, TcpStream};
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use weir_gate::Room;
 
 /// One client connection of a worker.
 pub(super) struct Conn {
-    pub(super) socket: TcpStream,
+    pub(super) socket: Socket,
     pub(super) peer: IpAddr,
     pub(super) id: ConnId,
     /// The protocol's state of the connection.
@@ -63,7 +63,7 @@ impl Conn {
         now: Mono,
     ) -> Self {
         Self {
-            socket,
+            socket: Socket::new(socket),
             peer,
             id,
             session,
@@ -114,7 +114,7 @@ impl Conn {
     pub(super) fn end_if_answered(&mut self) -> Result<(), Errno> {
         if self.receiver.has_all() && self.is_idle() && !self.half_closed {
             self.half_closed = true;
-            rustix::net::shutdown(&self.socket, Shutdown::Write)?;
+            self.socket.end()?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The messages that other threads send to a worker.
 
 use super::io::Token;
-use super::{Released, VolumeGate};
+use super::{Released, Silent, VolumeGate};
 use crate::admission::Eviction;
 use crate::session::Session;
 use crate::sync::{Arc, mpsc};
@@ -34,4 +34,6 @@ pub(crate) enum Message {
     RollCall(mpsc::Sender<()>),
     /// Finish what is in flight and leave, at the latest after this long.
     Drain(Duration),
+    /// These connections are to end in silence with the process.
+    Mark(Arc<Silent>),
 }

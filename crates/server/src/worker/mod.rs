@@ -21,6 +21,7 @@ mod request;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod send;
+mod socket;
 mod state;
 mod tally;
 mod tasks;
@@ -35,6 +36,7 @@ pub(crate) use io::{Barrier, IoGenerations, IoGuard};
 pub(crate) use message::Message;
 pub(crate) use part::{NoPermit, Permits};
 pub(crate) use request::{GateEntry, Request};
+pub(crate) use socket::Silent;
 pub(crate) use tasks::{Tasks, give_way};
 pub(crate) use to_gates::{AtGate, Cancellable, ToGates};
 
@@ -327,6 +329,7 @@ impl Worker {
                     drop(absent);
                 }
                 Message::Drain(grace) => self.drain(grace),
+                Message::Mark(silent) => self.mark(&silent),
             }
         }
         self.state.messages = messages;
@@ -432,7 +435,7 @@ impl Worker {
         interest.set(EventFlags::OUT, conn.send.clogged().is_some());
         if interest != conn.interest {
             conn.interest = interest;
-            epoll::modify(epoll, &conn.socket, EventData::new_u64(conn.id.token), interest)
+            epoll::modify(epoll, &*conn.socket, EventData::new_u64(conn.id.token), interest)
                 .map_err(|_| Close)?;
         }
         Ok(())
@@ -674,6 +677,14 @@ impl Worker {
             conn.take_no_more();
             conn.session.drain();
             self.state.mark(conn);
+        }
+    }
+
+    fn mark(&mut self, silent: &Silent) {
+        for (_, conn) in &mut self.conns {
+            if let Err(error) = conn.socket.mark(silent) {
+                tracing::debug!(peer = %conn.peer, %error, "a connection does not end in silence");
+            }
         }
     }
 

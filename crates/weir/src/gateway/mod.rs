@@ -147,7 +147,11 @@ impl<'a> Running<'a> {
         catalog.guard_by(cluster::life_guard(&keys, life));
         let (interface, socket) = (&place.addresses.interface, place.helper.socket.clone());
         let ports = server.addresses().iter().chain(server.smb_addresses()).map(SocketAddr::port);
-        let peers = Peers::new(connection.clone(), &place.cluster, place.number, ports.collect());
+        // Clients that are on record hear of the end of this process from the next home alone.
+        let silencer = server.silencer(weir_address::SILENT_END_PRIORITY);
+        let on_record = move |connections| silencer.mark(connections);
+        let (etcd, ports) = (connection.clone(), ports.collect());
+        let peers = Peers::new(etcd, &place.cluster, place.number, ports, on_record);
         let machine = HelperLink::new(socket, interface, life, Arc::clone(&catalog), peers)?;
         let groups = server.groups(config);
         let volumes = Volumes::new(life, groups, Arc::clone(&catalog), ceph.clone());

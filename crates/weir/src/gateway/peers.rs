@@ -44,6 +44,8 @@ pub(super) struct Peers {
     own: String,
     ports: BTreeSet<u16>,
     kept: Mutex<Kept>,
+    /// Hears of the connections that are on record.
+    on_record: Box<dyn Fn(Connections) + Send + Sync>,
 }
 
 /// The addresses that a gateway has.
@@ -83,16 +85,18 @@ impl Kept {
 
 impl Peers {
     /// The rows of the cluster `cluster`. The own one is that of the gateway with this number, for
-    /// connections to `ports`.
+    /// connections to `ports`. `on_record` hears of all connections in it, each time that it is new.
     pub(super) fn new(
         connection: Connection,
         cluster: &str,
         number: u16,
         ports: BTreeSet<u16>,
+        on_record: impl Fn(Connections) + Send + Sync + 'static,
     ) -> Self {
         let prefix = format!("/weir/{cluster}/peers/");
         let own = format!("{prefix}{number:05}");
-        Self { connection, prefix, own, ports, kept: Mutex::default() }
+        let (kept, on_record) = (Mutex::default(), Box::new(on_record));
+        Self { connection, prefix, own, ports, kept, on_record }
     }
 
     /// Brings the own row up to date: the connections to the addresses that are `here`. A failure
@@ -107,7 +111,10 @@ impl Peers {
         }
         if kept.told.as_ref() != Some(&kept.known) {
             match self.tell(kept.known.clone()).await {
-                Ok(()) => kept.told = Some(kept.known.clone()),
+                Ok(()) => {
+                    kept.told = Some(kept.known.clone());
+                    (self.on_record)(kept.known.clone());
+                }
                 Err(error) => tracing::debug!(%error, "etcd does not have the newest clients"),
             }
         }
@@ -251,7 +258,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let find = |port: u16, address: &str| {
             let connection = Connection::new(&settings).unwrap();
-            let peers = Peers::new(connection, "c", 1, BTreeSet::from([port]));
+            let peers = Peers::new(connection, "c", 1, BTreeSet::from([port]), drop);
             let addresses = BTreeSet::from([address.parse().unwrap()]);
             runtime.block_on(peers.connected(addresses)).unwrap()
         };
