@@ -2,8 +2,10 @@
 //! has ended. It needs no process that runs: the end of each lease is the timeout of an element of
 //! a set, to the kernel's tick, and is compared for each packet (nftables, over nfnetlink).
 //!
-//! It also lets connections end in silence: those whose sockets have the priority for that
-//! ([`SILENT_END_PRIORITY`]).
+//! It also keeps clients from hearing of the end of a server before the address is elsewhere. Connections
+//! whose sockets have the priority for that end in silence ([`SILENT_END_PRIORITY`]), and a port that
+//! has accepted connections refuses none: Linux would wait for seconds then, and a client that is not
+//! answered tries again, at once if the next machine tickles it.
 //!
 //! The lifetime of an address itself is too coarse for that, and does not concern established
 //! connections of IPv6 at all. One table each for ARP, IPv4 and IPv6:
@@ -15,7 +17,10 @@
 //!     chain output {
 //!         type filter hook output priority 0; policy accept;
 //!         ip saddr @managed ip saddr != @leased drop
-//!         ip saddr @managed meta priority 4 tcp flags & (fin | rst) != 0 drop    # not for ARP
+//!         # Not for ARP, as the set `served` of ports:
+//!         ip saddr @managed tcp flags & (syn | ack) == syn | ack add @served { tcp sport }
+//!         ip saddr @managed tcp flags & (rst | ack) == rst | ack tcp seq 0 tcp sport @served drop
+//!         ip saddr @managed meta priority 4 tcp flags & (fin | rst) != 0 drop
 //!     }
 //! }
 //! ```
@@ -33,6 +38,9 @@ const TABLE: &str = "weir-address";
 const CHAIN: &str = "output";
 const MANAGED: &str = "managed";
 const LEASED: &str = "leased";
+const SERVED: &str = "served";
+/// Ports that have accepted connections. Beyond: others refuse when nobody listens.
+const SERVED_MAX: u32 = 64;
 
 /// `linux/netfilter/nfnetlink.h`
 const BATCH_BEGIN: u16 = 0x10;
@@ -64,11 +72,20 @@ const TRANSPORT_PROTOCOL: u32 = 16;
 /// `NFT_CMP_EQ` and `NFT_CMP_NEQ`
 const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
-/// `IPPROTO_TCP`, the offset of the flags in its header, and two of them (RFC 9293, section 3.1).
+/// `IPPROTO_TCP`, and the offset and length of fields in its header (RFC 9293, section 3.1).
 const TCP: u8 = 6;
-const TCP_FLAGS: u32 = 13;
-const TCP_FIN: u8 = 0x01;
-const TCP_RST: u8 = 0x04;
+const SENDER_PORT: (u32, u32) = (0, 2);
+const SEQUENCE: (u32, u32) = (4, 4);
+const FLAGS: (u32, u32) = (13, 1);
+/// Flags of TCP.
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACKNOWLEDGED: u8 = 0x10;
+/// The number by which `nft list` knows the kind of a port.
+const PORTS_SHOWN_AS: u32 = 13;
+/// `NFT_DYNSET_OP_ADD`
+const ADD: u32 = 0;
 /// `NFT_LOOKUP_F_INV`
 const NOT_IN: u32 = 1;
 /// `NF_DROP` and `NF_ACCEPT`
@@ -118,6 +135,9 @@ pub(crate) fn set_up() -> io::Result<()> {
         let managed = set(family, MANAGED, 1, 0).with_nested(9, &size);
         batch.add(family, NEW_SET, CREATE, &managed);
         batch.add(family, NEW_SET, CREATE, &set(family, LEASED, 2, WITH_TIMEOUTS));
+        if family.has_tcp {
+            batch.add(family, NEW_SET, CREATE, &served());
+        }
         batch.add(family, NEW_CHAIN, CREATE, &chain(family));
         for rule in rules(family) {
             batch.add(family, NEW_RULE, CREATE, &rule);
@@ -225,6 +245,15 @@ fn set(family: &Family, name: &str, id: u32, flags: u32) -> Attributes {
     set
 }
 
+/// The set of ports that have accepted connections. The kernel can add to sets with timeouts itself.
+fn served() -> Attributes {
+    let mut set = named(TABLE).with_text(2, SERVED);
+    for (kind, number) in [(3, WITH_TIMEOUTS), (4, PORTS_SHOWN_AS), (5, SENDER_PORT.1), (10, 3)] {
+        set = with_number(set, kind, number);
+    }
+    set.with_nested(9, &with_number(Attributes::default(), 1, SERVED_MAX))
+}
+
 /// `NFTA_CHAIN_*` and `NFTA_HOOK_*`
 fn chain(family: &Family) -> Attributes {
     let hook = with_number(with_number(Attributes::default(), 1, family.hook), 2, 0);
@@ -232,18 +261,18 @@ fn chain(family: &Family) -> Attributes {
     with_number(chain, 5, ACCEPT).with_text(7, "filter")
 }
 
-/// The rules of a family, of which each only drops packets.
+/// The rules of a family; their order does not matter.
 fn rules(family: &Family) -> Vec<Attributes> {
     let mut rules = vec![without_lease(family)];
     if family.has_tcp {
-        rules.push(silent_end(family));
+        rules.extend([learnt_port(family), unrefused(family), silent_end(family)]);
     }
     rules
 }
 
 /// Drop what is sent from a managed address that has no lease.
 fn without_lease(family: &Family) -> Attributes {
-    rule([
+    rule(vec![
         ("payload", payload(NETWORK_HEADER, family.offset, family.length)),
         ("lookup", in_set(MANAGED)),
         ("lookup", with_number(in_set(LEASED), 5, NOT_IN)),
@@ -253,23 +282,60 @@ fn without_lease(family: &Family) -> Attributes {
 
 /// Drop what ends a connection at a managed address whose socket has the priority for that.
 fn silent_end(family: &Family) -> Attributes {
-    let ending = TCP_FIN | TCP_RST;
-    rule([
+    let mut silent_end = from_tcp(family);
+    silent_end.extend([
+        ("meta", meta(PRIORITY)),
+        ("cmp", compared(EQUAL, &SILENT_END_PRIORITY.to_ne_bytes())),
+        ("payload", of_segment(FLAGS)),
+        ("bitwise", masked(FIN | RST)),
+        ("cmp", compared(NOT_EQUAL, &[0])),
+        ("immediate", dropped()),
+    ]);
+    rule(silent_end)
+}
+
+/// Keep in mind each port of a managed address that accepts a connection.
+fn learnt_port(family: &Family) -> Attributes {
+    let mut learnt = from_tcp(family);
+    learnt.extend([
+        ("payload", of_segment(FLAGS)),
+        ("bitwise", masked(SYN | ACKNOWLEDGED)),
+        ("cmp", compared(EQUAL, &[SYN | ACKNOWLEDGED])),
+        ("payload", of_segment(SENDER_PORT)),
+        ("dynset", added(SERVED)),
+    ]);
+    rule(learnt)
+}
+
+/// Drop the refusal of a connection to such a port: the reset that answers a SYN has the sequence
+/// number 0 (RFC 9293, section 3.5.2).
+fn unrefused(family: &Family) -> Attributes {
+    let mut unrefused = from_tcp(family);
+    unrefused.extend([
+        ("payload", of_segment(FLAGS)),
+        ("bitwise", masked(RST | ACKNOWLEDGED)),
+        ("cmp", compared(EQUAL, &[RST | ACKNOWLEDGED])),
+        ("payload", of_segment(SEQUENCE)),
+        ("cmp", compared(EQUAL, &[0; 4])),
+        ("payload", of_segment(SENDER_PORT)),
+        ("lookup", in_set(SERVED)),
+        ("immediate", dropped()),
+    ]);
+    rule(unrefused)
+}
+
+/// Goes on with a segment of TCP from a managed address.
+fn from_tcp(family: &Family) -> Vec<(&'static str, Attributes)> {
+    vec![
         ("payload", payload(NETWORK_HEADER, family.offset, family.length)),
         ("lookup", in_set(MANAGED)),
         ("meta", meta(TRANSPORT_PROTOCOL)),
         ("cmp", compared(EQUAL, &[TCP])),
-        ("meta", meta(PRIORITY)),
-        ("cmp", compared(EQUAL, &SILENT_END_PRIORITY.to_ne_bytes())),
-        ("payload", payload(TRANSPORT_HEADER, TCP_FLAGS, 1)),
-        ("bitwise", masked(&[ending])),
-        ("cmp", compared(NOT_EQUAL, &[0])),
-        ("immediate", dropped()),
-    ])
+    ]
 }
 
 /// `NFTA_RULE_*`
-fn rule<const N: usize>(expressions: [(&str, Attributes); N]) -> Attributes {
+fn rule(expressions: Vec<(&str, Attributes)>) -> Attributes {
     let mut list = Attributes::default();
     for (name, data) in expressions {
         let expression = Attributes::default().with_text(1, name).with_nested(2, &data);
@@ -286,6 +352,11 @@ fn payload(header: u32, offset: u32, length: u32) -> Attributes {
         .fold(Attributes::default(), |payload, (kind, number)| with_number(payload, kind, number))
 }
 
+/// Reads a field of the header of TCP.
+fn of_segment((offset, length): (u32, u32)) -> Attributes {
+    payload(TRANSPORT_HEADER, offset, length)
+}
+
 /// `NFTA_META_*`: reads what the kernel knows of the packet.
 fn meta(key: u32) -> Attributes {
     with_number(with_number(Attributes::default(), 1, REGISTER), 2, key)
@@ -296,14 +367,20 @@ fn in_set(name: &str) -> Attributes {
     with_number(Attributes::default().with_text(1, name), 2, REGISTER)
 }
 
+/// `NFTA_DYNSET_*`: adds what was read to the set, if that has room.
+fn added(name: &str) -> Attributes {
+    let set = with_number(Attributes::default().with_text(1, name), 3, ADD);
+    with_number(set, 4, REGISTER)
+}
+
 /// `NFTA_BITWISE_*`: keeps these bits of the byte that was read.
-fn masked(mask: &[u8; 1]) -> Attributes {
-    let value = |bytes| Attributes::default().with(1, bytes);
+fn masked(mask: u8) -> Attributes {
+    let value = |bytes: &[u8; 1]| Attributes::default().with(1, bytes);
     let place = [(1, REGISTER), (2, REGISTER), (3, 1)];
     let bitwise = place
         .into_iter()
         .fold(Attributes::default(), |bitwise, (kind, number)| with_number(bitwise, kind, number));
-    bitwise.with_nested(4, &value(mask)).with_nested(5, &value(&[0]))
+    bitwise.with_nested(4, &value(&[mask])).with_nested(5, &value(&[0]))
 }
 
 /// `NFTA_CMP_*`: goes on if what was read compares so with `value`.

@@ -1,13 +1,13 @@
 //! An address is held for as long as its lease, and no longer, whatever stops or ends.
 
 use crate::bed::{
-    ADDRESSES, END, ENDING, Gateway, READY, accept, address_of, alone, connect, has, ip, listen,
-    machines, until_in, wait_for,
+    ADDRESSES, END, ENDING, Gateway, PORT, READY, accept, address_of, alone, connect, has, ip,
+    listen, machines, until_in, wait_for, within,
 };
 use rustix::process::Signal;
 use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -206,6 +206,34 @@ fn in_silence() {
     let (mut client, served) = own;
     drop(served);
     assert_eq!(client.read(&mut [0]).unwrap(), 0, "its address is not the helper's");
+}
+
+#[test]
+fn a_port_that_was_served_is_silent_when_nobody_listens() {
+    alone("holding::unrefused");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn unrefused() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let listener = listen("one");
+    for address in ADDRESSES {
+        gateway.hold(address, until_in(50 * SECOND));
+        let _client = connect(address);
+        drop(accept(&listener));
+    }
+    drop(listener);
+    let outcome = |address: &str, port| {
+        let to = SocketAddr::new(address_of(address), port);
+        within("client", || TcpStream::connect_timeout(&to, SECOND / 4).unwrap_err().kind())
+    };
+    for address in ADDRESSES {
+        assert_eq!(outcome(address, PORT), ErrorKind::TimedOut, "{address}");
+        assert_eq!(outcome(address, PORT + 1), ErrorKind::ConnectionRefused, "{address}");
+    }
+    assert_eq!(outcome("10.80.0.1", PORT), ErrorKind::ConnectionRefused, "not the helper's");
 }
 
 /// The time for which the helper of a server waits for the end of the server's process: longer than
