@@ -39,10 +39,10 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_core::Mono;
 
 /// The priority of a socket (socket(7), `SO_PRIORITY`) whose connection ends in silence: the guard
-/// drops each segment from an address of the helper that would end it (FIN, RST). So clients of a
-/// server that is killed first hear of that from the next machine with the address. A server that
-/// lives sets another priority before it ends a connection. It is one that needs no capability, and
-/// that queues send as they do the usual one (tc-prio(8): band 1).
+/// drops the reset that would end it, and for a moment the resets that answer segments of clients.
+/// So clients of a server that is killed first hear of that from the next machine with the address. A
+/// server that lives sets another priority before it ends a connection. It is one that needs no
+/// capability, and that queues send as they do the usual one (tc-prio(8): band 1).
 pub const SILENT_END_PRIORITY: u32 = 4;
 
 /// The present moment on the clock of the ends of leases: time since the machine started, with the

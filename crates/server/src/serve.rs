@@ -270,8 +270,8 @@ impl Server {
         Groups::new(engine, catalog, config.grace_period, config.shutdown_grace)
     }
 
-    /// Has connections of this server end in silence with the process, where a rule of the machine
-    /// drops what ends a connection of this priority (socket(7), `SO_PRIORITY`).
+    /// Has connections of this server end in silence with the process, if a rule of the machine
+    /// drops resets of this priority (socket(7), `SO_PRIORITY`).
     #[must_use]
     pub fn silencer(&self, priority: u32) -> Silencer {
         Silencer::new(Arc::clone(&self.engine), priority)

@@ -7,7 +7,7 @@ use crate::worker::Silent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// Marks connections of a server.
+/// Has connections of a server end in silence.
 #[derive(Clone)]
 pub struct Silencer {
     engine: Arc<Engine>,
@@ -19,9 +19,9 @@ impl Silencer {
         Self { engine, priority }
     }
 
-    /// Marks these connections, by the address and port of the server: if the process ends, they end
-    /// in silence. Those that the server ends itself are not marked any more then.
-    pub fn mark(&self, connections: BTreeMap<SocketAddr, BTreeSet<SocketAddr>>) {
-        self.engine.mark(Silent { connections, priority: self.priority });
+    /// Has these connections, by the address and port of the server, end in silence if the process
+    /// does, and no others. Clients of those that the server ends itself are told.
+    pub fn silence(&self, connections: BTreeMap<SocketAddr, BTreeSet<SocketAddr>>) {
+        self.engine.silence(Silent { connections, priority: self.priority });
     }
 }

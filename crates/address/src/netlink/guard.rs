@@ -2,10 +2,12 @@
 //! has ended. It needs no process that runs: the end of each lease is the timeout of an element of
 //! a set, to the kernel's tick, and is compared for each packet (nftables, over nfnetlink).
 //!
-//! It also keeps clients from hearing of the end of a server before the address is elsewhere. Connections
-//! whose sockets have the priority for that end in silence ([`SILENT_END_PRIORITY`]), and a port that
-//! has accepted connections refuses none: Linux would wait for seconds then, and a client that is not
-//! answered tries again, at once if the next machine tickles it.
+//! It also keeps the end of a server from clients until the next machine has the address. The reset
+//! of a connection whose socket has the priority for that ([`SILENT_END_PRIORITY`]) stays here, and so
+//! do, for a moment, those that answer segments to connections that are gone and to a port where
+//! nobody listens. A client that was reset would connect anew and wait for seconds for an answer; one
+//! that is not answered repeats its segments, and connects anew at once when the next machine tickles
+//! it.
 //!
 //! The lifetime of an address itself is too coarse for that, and does not concern established
 //! connections of IPv6 at all. One table each for ARP, IPv4 and IPv6:
@@ -17,10 +19,10 @@
 //!     chain output {
 //!         type filter hook output priority 0; policy accept;
 //!         ip saddr @managed ip saddr != @leased drop
-//!         # Not for ARP, as the set `served` of ports:
-//!         ip saddr @managed tcp flags & (syn | ack) == syn | ack add @served { tcp sport }
-//!         ip saddr @managed tcp flags & (rst | ack) == rst | ack tcp seq 0 tcp sport @served drop
-//!         ip saddr @managed meta priority 4 tcp flags & (fin | rst) != 0 drop
+//!         # Not for ARP, as the set `ended` of addresses, with a timeout of 500 ms:
+//!         tcp flags & rst != 0 meta priority 4 ip saddr @managed add @ended { ip saddr } drop
+//!         tcp flags & (rst | ack) == rst ip saddr @ended drop
+//!         tcp flags & (rst | ack) == rst | ack tcp sequence 0 ip saddr @ended drop
 //!     }
 //! }
 //! ```
@@ -38,9 +40,10 @@ const TABLE: &str = "weir-address";
 const CHAIN: &str = "output";
 const MANAGED: &str = "managed";
 const LEASED: &str = "leased";
-const SERVED: &str = "served";
-/// Ports that have accepted connections. Beyond: others refuse when nobody listens.
-const SERVED_MAX: u32 = 64;
+const ENDED: &str = "ended";
+/// Time for which resets of a server that has ended stay here: longer than the milliseconds until
+/// its leases end, and shorter than the start of the next server.
+const ENDED_TIME: Duration = Duration::from_millis(500);
 
 /// `linux/netfilter/nfnetlink.h`
 const BATCH_BEGIN: u16 = 0x10;
@@ -74,16 +77,11 @@ const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
 /// `IPPROTO_TCP`, and the offset and length of fields in its header (RFC 9293, section 3.1).
 const TCP: u8 = 6;
-const SENDER_PORT: (u32, u32) = (0, 2);
 const SEQUENCE: (u32, u32) = (4, 4);
 const FLAGS: (u32, u32) = (13, 1);
 /// Flags of TCP.
-const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACKNOWLEDGED: u8 = 0x10;
-/// The number by which `nft list` knows the kind of a port.
-const PORTS_SHOWN_AS: u32 = 13;
 /// `NFT_DYNSET_OP_ADD`
 const ADD: u32 = 0;
 /// `NFT_LOOKUP_F_INV`
@@ -136,7 +134,8 @@ pub(crate) fn set_up() -> io::Result<()> {
         batch.add(family, NEW_SET, CREATE, &managed);
         batch.add(family, NEW_SET, CREATE, &set(family, LEASED, 2, WITH_TIMEOUTS));
         if family.has_tcp {
-            batch.add(family, NEW_SET, CREATE, &served());
+            let ended = set(family, ENDED, 3, WITH_TIMEOUTS).with_nested(9, &size);
+            batch.add(family, NEW_SET, CREATE, &ended);
         }
         batch.add(family, NEW_CHAIN, CREATE, &chain(family));
         for rule in rules(family) {
@@ -245,15 +244,6 @@ fn set(family: &Family, name: &str, id: u32, flags: u32) -> Attributes {
     set
 }
 
-/// The set of ports that have accepted connections. The kernel can add to sets with timeouts itself.
-fn served() -> Attributes {
-    let mut set = named(TABLE).with_text(2, SERVED);
-    for (kind, number) in [(3, WITH_TIMEOUTS), (4, PORTS_SHOWN_AS), (5, SENDER_PORT.1), (10, 3)] {
-        set = with_number(set, kind, number);
-    }
-    set.with_nested(9, &with_number(Attributes::default(), 1, SERVED_MAX))
-}
-
 /// `NFTA_CHAIN_*` and `NFTA_HOOK_*`
 fn chain(family: &Family) -> Attributes {
     let hook = with_number(with_number(Attributes::default(), 1, family.hook), 2, 0);
@@ -265,7 +255,7 @@ fn chain(family: &Family) -> Attributes {
 fn rules(family: &Family) -> Vec<Attributes> {
     let mut rules = vec![without_lease(family)];
     if family.has_tcp {
-        rules.extend([learnt_port(family), unrefused(family), silent_end(family)]);
+        rules.extend([silent_end(family), unanswered(family), unrefused(family)]);
     }
     rules
 }
@@ -273,65 +263,68 @@ fn rules(family: &Family) -> Vec<Attributes> {
 /// Drop what is sent from a managed address that has no lease.
 fn without_lease(family: &Family) -> Attributes {
     rule(vec![
-        ("payload", payload(NETWORK_HEADER, family.offset, family.length)),
+        ("payload", sender(family)),
         ("lookup", in_set(MANAGED)),
         ("lookup", with_number(in_set(LEASED), 5, NOT_IN)),
         ("immediate", dropped()),
     ])
 }
 
-/// Drop what ends a connection at a managed address whose socket has the priority for that.
+/// Drop the reset of a connection whose socket has the priority for that, and take its address for
+/// one whose server has ended.
 fn silent_end(family: &Family) -> Attributes {
-    let mut silent_end = from_tcp(family);
-    silent_end.extend([
+    let mut reset = segment(RST, NOT_EQUAL, 0);
+    reset.extend([
         ("meta", meta(PRIORITY)),
         ("cmp", compared(EQUAL, &SILENT_END_PRIORITY.to_ne_bytes())),
-        ("payload", of_segment(FLAGS)),
-        ("bitwise", masked(FIN | RST)),
-        ("cmp", compared(NOT_EQUAL, &[0])),
+        ("payload", sender(family)),
+        ("lookup", in_set(MANAGED)),
+        ("dynset", added(ENDED)),
         ("immediate", dropped()),
     ]);
-    rule(silent_end)
+    rule(reset)
 }
 
-/// Keep in mind each port of a managed address that accepts a connection.
-fn learnt_port(family: &Family) -> Attributes {
-    let mut learnt = from_tcp(family);
-    learnt.extend([
-        ("payload", of_segment(FLAGS)),
-        ("bitwise", masked(SYN | ACKNOWLEDGED)),
-        ("cmp", compared(EQUAL, &[SYN | ACKNOWLEDGED])),
-        ("payload", of_segment(SENDER_PORT)),
-        ("dynset", added(SERVED)),
+/// Drop the reset of such an address that answers a segment of a connection: it acknowledges nothing
+/// (RFC 9293, section 3.5.2).
+fn unanswered(family: &Family) -> Attributes {
+    let mut answer = segment(RST | ACKNOWLEDGED, EQUAL, RST);
+    answer.extend([
+        ("payload", sender(family)),
+        ("lookup", in_set(ENDED)),
+        ("immediate", dropped()),
     ]);
-    rule(learnt)
+    rule(answer)
 }
 
-/// Drop the refusal of a connection to such a port: the reset that answers a SYN has the sequence
-/// number 0 (RFC 9293, section 3.5.2).
+/// Drop the reset of such an address that refuses a connection: it has the sequence number 0 (the
+/// same section).
 fn unrefused(family: &Family) -> Attributes {
-    let mut unrefused = from_tcp(family);
-    unrefused.extend([
-        ("payload", of_segment(FLAGS)),
-        ("bitwise", masked(RST | ACKNOWLEDGED)),
-        ("cmp", compared(EQUAL, &[RST | ACKNOWLEDGED])),
+    let mut refusal = segment(RST | ACKNOWLEDGED, EQUAL, RST | ACKNOWLEDGED);
+    refusal.extend([
         ("payload", of_segment(SEQUENCE)),
         ("cmp", compared(EQUAL, &[0; 4])),
-        ("payload", of_segment(SENDER_PORT)),
-        ("lookup", in_set(SERVED)),
+        ("payload", sender(family)),
+        ("lookup", in_set(ENDED)),
         ("immediate", dropped()),
     ]);
-    rule(unrefused)
+    rule(refusal)
 }
 
-/// Goes on with a segment of TCP from a managed address.
-fn from_tcp(family: &Family) -> Vec<(&'static str, Attributes)> {
+/// Goes on with a segment of TCP whose flags compare so.
+fn segment(mask: u8, operation: u32, flags: u8) -> Vec<(&'static str, Attributes)> {
     vec![
-        ("payload", payload(NETWORK_HEADER, family.offset, family.length)),
-        ("lookup", in_set(MANAGED)),
         ("meta", meta(TRANSPORT_PROTOCOL)),
         ("cmp", compared(EQUAL, &[TCP])),
+        ("payload", of_segment(FLAGS)),
+        ("bitwise", masked(mask)),
+        ("cmp", compared(operation, &[flags])),
     ]
+}
+
+/// Reads the sender's address.
+fn sender(family: &Family) -> Attributes {
+    payload(NETWORK_HEADER, family.offset, family.length)
 }
 
 /// `NFTA_RULE_*`
@@ -367,10 +360,11 @@ fn in_set(name: &str) -> Attributes {
     with_number(Attributes::default().with_text(1, name), 2, REGISTER)
 }
 
-/// `NFTA_DYNSET_*`: adds what was read to the set, if that has room.
+/// `NFTA_DYNSET_*`: adds what was read to the set, for [`ENDED_TIME`].
 fn added(name: &str) -> Attributes {
     let set = with_number(Attributes::default().with_text(1, name), 3, ADD);
-    with_number(set, 4, REGISTER)
+    let millis = u64::try_from(ENDED_TIME.as_millis()).unwrap_or(u64::MAX);
+    with_number(set, 4, REGISTER).with(6, &millis.to_be_bytes())
 }
 
 /// `NFTA_BITWISE_*`: keeps these bits of the byte that was read.

@@ -7,7 +7,7 @@ use crate::bed::{
 use rustix::process::Signal;
 use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -158,12 +158,35 @@ fn silenced() {
     gateway.ask(unknown).unwrap();
 }
 
-fn prioritize(socket: &TcpStream, priority: u32) {
-    SockRef::from(socket).set_priority(priority).unwrap();
+/// Has the connection end in silence, or again as others do.
+fn silence(socket: &TcpStream, silent: bool) {
+    let socket = SockRef::from(socket);
+    socket.set_priority(if silent { SILENT_END_PRIORITY } else { 0 }).unwrap();
+    socket.set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+/// A connection on which a byte has come back.
+fn connected(address: &str, listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let mut client = connect(address);
+    let mut served = accept(listener);
+    served.write_all(b"x").unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    (client, served)
+}
+
+/// How a read of a client fails.
+fn read(client: &mut TcpStream) -> ErrorKind {
+    client.read(&mut [0]).unwrap_err().kind()
+}
+
+/// Whether the client hears nothing for a while.
+fn hears_nothing(client: &mut TcpStream) -> bool {
+    client.set_read_timeout(Some(SECOND / 10)).unwrap();
+    read(client) == ErrorKind::WouldBlock
 }
 
 #[test]
-fn a_connection_with_the_priority_for_it_ends_in_silence() {
+fn connections_end_in_silence_if_the_server_wanted_it() {
     alone("holding::in_silence");
 }
 
@@ -173,67 +196,71 @@ fn in_silence() {
     machines();
     let mut gateway = Gateway::start("one");
     let listener = listen("one");
-    let own = (connect("10.80.0.1"), accept(&listener));
-    prioritize(&own.1, SILENT_END_PRIORITY);
     for address in ADDRESSES {
         gateway.hold(address, until_in(50 * SECOND));
-        for unread in [false, true] {
-            let connected = || {
-                let mut client = connect(address);
-                let mut served = accept(&listener);
-                prioritize(&served, SILENT_END_PRIORITY);
-                served.write_all(b"x").unwrap();
-                client.read_exact(&mut [0]).unwrap();
-                if unread {
-                    // The kernel resets a connection that is closed before all was read.
-                    client.write_all(b"x").unwrap();
-                    served.peek(&mut [0]).unwrap();
-                }
-                (client, served)
-            };
-            let (mut client, served) = connected();
-            drop(served);
-            client.set_read_timeout(Some(SECOND / 4)).unwrap();
-            let error = client.read(&mut [0]).unwrap_err().kind();
-            assert_eq!(error, ErrorKind::WouldBlock, "{address}: nobody is told");
-            let (mut client, served) = connected();
-            prioritize(&served, 0);
-            drop(served);
-            let end = client.read(&mut [0]).map_err(|error| error.kind());
-            assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{address}: {end:?}");
-        }
+        let (mut told, served) = connected(address, &listener);
+        silence(&served, true);
+        silence(&served, false);
+        drop(served);
+        assert_eq!(read(&mut told), ErrorKind::ConnectionReset, "{address}: not wanted any more");
+        let (mut silent, served) = connected(address, &listener);
+        silence(&served, true);
+        drop(served);
+        assert!(hears_nothing(&mut silent), "{address}");
+        // Resets stay here for a moment only.
+        wait_for("an answer to the client", || {
+            silent.write_all(b"x").is_err() || !hears_nothing(&mut silent)
+        });
     }
-    let (mut client, served) = own;
+    let (mut client, served) = connected("10.80.0.1", &listener);
+    silence(&served, true);
     drop(served);
-    assert_eq!(client.read(&mut [0]).unwrap(), 0, "its address is not the helper's");
+    assert_eq!(read(&mut client), ErrorKind::ConnectionReset, "its address is not the helper's");
 }
 
 #[test]
-fn a_port_that_was_served_is_silent_when_nobody_listens() {
-    alone("holding::unrefused");
+fn a_server_that_has_ended_neither_answers_nor_refuses() {
+    alone("holding::server_ended");
 }
 
 #[test]
 #[ignore = "run in namespaces of its own by the test above"]
-fn unrefused() {
+fn server_ended() {
     machines();
     let mut gateway = Gateway::start("one");
-    let listener = listen("one");
     for address in ADDRESSES {
         gateway.hold(address, until_in(50 * SECOND));
-        let _client = connect(address);
-        drop(accept(&listener));
+        wait_for("an attempt within the time of silence", || {
+            let begin = weir_address::now();
+            let outcome = end_of_server(address);
+            let in_time = weir_address::now().since(begin) < SECOND / 2;
+            assert!(!in_time || outcome == (ErrorKind::TimedOut, true), "{address}: {outcome:?}");
+            in_time
+        });
+        wait_for("a refusal", || refusal(address) == ErrorKind::ConnectionRefused);
     }
-    drop(listener);
-    let outcome = |address: &str, port| {
-        let to = SocketAddr::new(address_of(address), port);
-        within("client", || TcpStream::connect_timeout(&to, SECOND / 4).unwrap_err().kind())
-    };
-    for address in ADDRESSES {
-        assert_eq!(outcome(address, PORT), ErrorKind::TimedOut, "{address}");
-        assert_eq!(outcome(address, PORT + 1), ErrorKind::ConnectionRefused, "{address}");
-    }
-    assert_eq!(outcome("10.80.0.1", PORT), ErrorKind::ConnectionRefused, "not the helper's");
+}
+
+/// Ends a server at `address`: what a client hears that connects then, and whether one that was
+/// connected hears nothing.
+fn end_of_server(address: &str) -> (ErrorKind, bool) {
+    let listener = listen("one");
+    let (mut silent, first) = connected(address, &listener);
+    let (mut told, second) = connected(address, &listener);
+    silence(&first, true);
+    silence(&second, false);
+    drop((listener, first));
+    silent.write_all(b"x").unwrap();
+    let refusal = refusal(address);
+    drop(second);
+    assert_eq!(read(&mut told), ErrorKind::ConnectionReset, "{address}: no other home knows it");
+    (refusal, hears_nothing(&mut silent))
+}
+
+/// What a client hears that connects to `address`, where nobody listens.
+fn refusal(address: &str) -> ErrorKind {
+    let to = SocketAddr::new(address_of(address), PORT);
+    within("client", || TcpStream::connect_timeout(&to, SECOND / 10).unwrap_err().kind())
 }
 
 /// The time for which the helper of a server waits for the end of the server's process: longer than

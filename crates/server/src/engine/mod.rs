@@ -273,9 +273,9 @@ impl Engine {
     }
 
     /// Has these connections end in silence with the process.
-    pub(crate) fn mark(&self, silent: Silent) {
+    pub(crate) fn silence(&self, silent: Silent) {
         let silent = Arc::new(silent);
-        self.workers.post_all(|| Message::Mark(Arc::clone(&silent)));
+        self.workers.post_all(|| Message::Silence(Arc::clone(&silent)));
     }
 
     /// Asks every worker, and the lock manager, for a sign of life: the channel ends when all have

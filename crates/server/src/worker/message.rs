@@ -35,5 +35,5 @@ pub(crate) enum Message {
     /// Finish what is in flight and leave, at the latest after this long.
     Drain(Duration),
     /// These connections are to end in silence with the process.
-    Mark(Arc<Silent>),
+    Silence(Arc<Silent>),
 }

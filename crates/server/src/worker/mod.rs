@@ -329,7 +329,7 @@ impl Worker {
                     drop(absent);
                 }
                 Message::Drain(grace) => self.drain(grace),
-                Message::Mark(silent) => self.mark(&silent),
+                Message::Silence(silent) => self.silence(&silent),
             }
         }
         self.state.messages = messages;
@@ -680,9 +680,9 @@ impl Worker {
         }
     }
 
-    fn mark(&mut self, silent: &Silent) {
+    fn silence(&mut self, silent: &Silent) {
         for (_, conn) in &mut self.conns {
-            if let Err(error) = conn.socket.mark(silent) {
+            if let Err(error) = conn.socket.silence(silent) {
                 tracing::debug!(peer = %conn.peer, %error, "a connection does not end in silence");
             }
         }

@@ -1,10 +1,10 @@
 //! The socket of a connection, and how the connection ends if the process does.
 //!
-//! The kernel ends the connections of a process that is killed, and the client connects anew at once:
-//! to an address that has no server until the next gateway holds it. A marked connection ends in
-//! silence instead: a rule of the machine drops what ends a connection with this mark, the priority
-//! of the socket (socket(7), `SO_PRIORITY`), and the next gateway makes the client connect anew. A
-//! server that lives takes the mark back before it ends the connection.
+//! The kernel ends the connections of a process that is killed, and a client would connect anew at
+//! once: to an address that has no server until the next gateway holds it. A connection may end in
+//! silence instead: the kernel forgets it with a reset (`SO_LINGER` of 0), and a rule of the machine
+//! drops resets of this priority (socket(7), `SO_PRIORITY`). The next gateway makes the client connect
+//! anew then. A server that lives takes that back before it ends the connection.
 //!
 //! Not here: the rule (`weir-address`), and the clients of which the next gateway knows.
 
@@ -15,12 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
+use std::time::Duration;
 
-/// Connections that are to end in silence, by the address and port of the server.
+/// Connections that are to end in silence with the process.
 pub(crate) struct Silent {
     /// The clients of each address with its port.
     pub(crate) connections: BTreeMap<SocketAddr, BTreeSet<SocketAddr>>,
-    /// The priority of their sockets.
+    /// The priority whose resets the rule drops.
     pub(crate) priority: u32,
 }
 
@@ -33,35 +34,44 @@ impl Silent {
 /// The socket of a connection.
 pub(super) struct Socket {
     stream: TcpStream,
-    /// The priority of before, if the connection is marked.
-    marked: Option<u32>,
+    /// The priority of before, if the connection is to end in silence.
+    silent: Option<u32>,
 }
 
 impl Socket {
-    /// A socket without a mark.
+    /// A socket whose client is told of the end.
     pub(super) const fn new(stream: TcpStream) -> Self {
-        Self { stream, marked: None }
+        Self { stream, silent: None }
     }
 
-    /// Marks the connection if it is one of these.
+    /// Has the connection end in silence with the process if it is one of these, and otherwise as
+    /// others do.
     ///
     /// # Errors
-    /// The kernel's; the connection ends as others do.
-    pub(super) fn mark(&mut self, silent: &Silent) -> io::Result<()> {
-        if self.marked.is_none() && silent.has(self.stream.local_addr()?, self.stream.peer_addr()?)
-        {
+    /// The kernel's; the client may have to find out by itself that the connection ends.
+    pub(super) fn silence(&mut self, silent: &Silent) -> io::Result<()> {
+        let listed = silent.has(self.stream.local_addr()?, self.stream.peer_addr()?);
+        if listed && self.silent.is_none() {
             let options = SockRef::from(&self.stream);
-            let before = options.priority()?;
+            self.silent = Some(options.priority()?);
             options.set_priority(silent.priority)?;
-            self.marked = Some(before);
+            options.set_linger(Some(Duration::ZERO))?;
+        } else if !listed {
+            self.unsilence()?;
         }
         Ok(())
     }
 
-    /// Takes the mark back: what comes next ends the connection, and the client has to hear of it.
-    fn unmark(&mut self) {
-        let Some(before) = self.marked.take() else { return };
-        if let Err(error) = SockRef::from(&self.stream).set_priority(before) {
+    fn unsilence(&mut self) -> io::Result<()> {
+        let Some(before) = self.silent.take() else { return Ok(()) };
+        let options = SockRef::from(&self.stream);
+        options.set_priority(before)?;
+        options.set_linger(None)
+    }
+
+    /// Has the client told of the end, which comes next.
+    fn tell_end(&mut self) {
+        if let Err(error) = self.unsilence() {
             tracing::warn!(%error, "a client has to find out by itself that its connection ends");
         }
     }
@@ -71,7 +81,7 @@ impl Socket {
     /// # Errors
     /// The connection is lost.
     pub(super) fn end(&mut self) -> Result<(), Errno> {
-        self.unmark();
+        self.tell_end();
         rustix::net::shutdown(&self.stream, Shutdown::Write)
     }
 }
@@ -86,7 +96,7 @@ impl Deref for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.unmark();
+        self.tell_end();
     }
 }
 
@@ -96,7 +106,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_listed_connection_is_marked_until_the_server_ends_it() {
+    fn a_listed_connection_ends_in_silence_unless_the_server_ends_it() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let accept = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -109,22 +119,29 @@ mod tests {
             )]),
             priority: 4,
         };
+        let of = |stream: &TcpStream| {
+            let options = SockRef::from(stream);
+            (options.priority().unwrap(), options.linger().unwrap())
+        };
+        let (told, silent) = ((0, None), (4, Some(Duration::ZERO)));
         let (client, stream) = accept();
-        let (_other, other_stream) = accept();
+        let (another, other_stream) = accept();
         let kept = stream.try_clone().unwrap();
-        let priority = || SockRef::from(&kept).priority().unwrap();
         let mut socket = Socket::new(stream);
         let mut other = Socket::new(other_stream);
-        other.mark(&listed(&client)).unwrap();
-        assert_eq!(SockRef::from(&*other).priority().unwrap(), 0, "another client's");
-        socket.mark(&listed(&client)).unwrap();
-        socket.mark(&listed(&client)).unwrap();
-        assert_eq!(priority(), 4);
+        other.silence(&listed(&client)).unwrap();
+        assert_eq!(of(&other), told, "another client's");
+        socket.silence(&listed(&client)).unwrap();
+        socket.silence(&listed(&client)).unwrap();
+        assert_eq!(of(&kept), silent);
+        socket.silence(&listed(&another)).unwrap();
+        assert_eq!(of(&kept), told, "it is not listed any more");
+        socket.silence(&listed(&client)).unwrap();
         socket.end().unwrap();
-        assert_eq!(priority(), 0);
-        socket.mark(&listed(&client)).unwrap();
-        assert_eq!(priority(), 4);
+        assert_eq!(of(&kept), told);
+        socket.silence(&listed(&client)).unwrap();
+        assert_eq!(of(&kept), silent);
         drop(socket);
-        assert_eq!(priority(), 0);
+        assert_eq!(of(&kept), told);
     }
 }
