@@ -40,8 +40,8 @@ use weir_core::Mono;
 
 /// The priority of a socket (socket(7), `SO_PRIORITY`) whose connection ends in silence: the guard
 /// drops the reset that would end it, and for a moment the resets that answer segments of clients.
-/// So clients of a server that is killed first hear of that from the next machine with the address. A
-/// server that lives sets another priority before it ends a connection. It is one that needs no
+/// So clients of a server that is killed first hear of that from the next machine with the address.
+/// A server that lives sets another priority before it ends a connection. It is one that needs no
 /// capability, and that queues send as they do the usual one (tc-prio(8): band 1).
 pub const SILENT_END_PRIORITY: u32 = 4;
 

@@ -1,5 +1,5 @@
-//! How the rest of a gateway has connections end in silence with the process. Not here: the sockets,
-//! which their workers have.
+//! How the rest of a gateway has connections end in silence with the process. Not here: the
+//! sockets, which their workers have.
 
 use crate::engine::Engine;
 use crate::sync::Arc;

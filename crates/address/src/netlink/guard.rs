@@ -2,12 +2,12 @@
 //! has ended. It needs no process that runs: the end of each lease is the timeout of an element of
 //! a set, to the kernel's tick, and is compared for each packet (nftables, over nfnetlink).
 //!
-//! It also keeps the end of a server from clients until the next machine has the address. The reset
-//! of a connection whose socket has the priority for that ([`SILENT_END_PRIORITY`]) stays here, and so
-//! do, for a moment, those that answer segments to connections that are gone and to a port where
-//! nobody listens. A client that was reset would connect anew and wait for seconds for an answer; one
-//! that is not answered repeats its segments, and connects anew at once when the next machine tickles
-//! it.
+//! It also keeps the end of a server from clients until the next machine has the address. The
+//! reset of a connection whose socket has the priority for that ([`SILENT_END_PRIORITY`]) stays
+//! here, and so do, for a moment, those that answer segments to connections that are gone and to a
+//! port where nobody listens. A client that was reset would connect anew and wait for seconds for
+//! an answer; one that is not answered repeats its segments, and connects anew at once when the
+//! next machine tickles it.
 //!
 //! The lifetime of an address itself is too coarse for that, and does not concern established
 //! connections of IPv6 at all. One table each for ARP, IPv4 and IPv6:
@@ -285,8 +285,8 @@ fn silent_end(family: &Family) -> Attributes {
     rule(reset)
 }
 
-/// Drop the reset of such an address that answers a segment of a connection: it acknowledges nothing
-/// (RFC 9293, section 3.5.2).
+/// Drop the reset of such an address that answers a segment of a connection: it acknowledges
+/// nothing (RFC 9293, section 3.5.2).
 fn unanswered(family: &Family) -> Attributes {
     let mut answer = segment(RST | ACKNOWLEDGED, EQUAL, RST);
     answer.extend([

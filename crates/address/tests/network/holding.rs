@@ -257,7 +257,7 @@ fn end_of_server(address: &str) -> (ErrorKind, bool) {
     (refusal, hears_nothing(&mut silent))
 }
 
-/// What a client hears that connects to `address`, where nobody listens.
+/// Connects a client to `address`, where nobody listens: its error.
 fn refusal(address: &str) -> ErrorKind {
     let to = SocketAddr::new(address_of(address), PORT);
     within("client", || TcpStream::connect_timeout(&to, SECOND / 10).unwrap_err().kind())

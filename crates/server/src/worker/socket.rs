@@ -2,9 +2,9 @@
 //!
 //! The kernel ends the connections of a process that is killed, and a client would connect anew at
 //! once: to an address that has no server until the next gateway holds it. A connection may end in
-//! silence instead: the kernel forgets it with a reset (`SO_LINGER` of 0), and a rule of the machine
-//! drops resets of this priority (socket(7), `SO_PRIORITY`). The next gateway makes the client connect
-//! anew then. A server that lives takes that back before it ends the connection.
+//! silence instead: the kernel forgets it with a reset (`SO_LINGER` of 0), and a rule of the
+//! machine drops resets of this priority (socket(7), `SO_PRIORITY`). The next gateway makes the
+//! client connect anew then. A server that lives takes that back before it ends the connection.
 //!
 //! Not here: the rule (`weir-address`), and the clients of which the next gateway knows.
 

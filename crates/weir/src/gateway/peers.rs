@@ -85,7 +85,8 @@ impl Kept {
 
 impl Peers {
     /// The rows of the cluster `cluster`. The own one is that of the gateway with this number, for
-    /// connections to `ports`. `on_record` hears of all connections in it, each time that it is new.
+    /// connections to `ports`. `on_record` hears of all connections in it, each time that it is
+    /// new.
     pub(super) fn new(
         connection: Connection,
         cluster: &str,
