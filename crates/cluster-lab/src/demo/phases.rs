@@ -98,7 +98,7 @@ pub(super) fn run(stage: &mut Stage, stop: &Stop) -> Result<Measured> {
         part("return and drain", return_s, end_s),
     ];
     let Play { owners, moved, events, checks, .. } = play;
-    let (senders, seconds) = (wire.end(), machine());
+    let (senders, seconds) = (wire.end().senders, machine());
     Ok(Measured { volumes, owners, senders, moved, parts, outage, events, checks, seconds })
 }
 

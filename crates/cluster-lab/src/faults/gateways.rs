@@ -9,11 +9,13 @@ use anyhow::Result;
 use rustix::process::Signal;
 use std::num::NonZero;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weir_lab::process::Process;
 
 /// Words of a gateway that has clients reclaim the locks of a group that came to it.
 const GRACE_BEGINS: &str = "a grace period begins";
+/// Time after which the clients are on record, which takes a second on a quiet machine.
+const ON_RECORD: Duration = Duration::from_secs(2);
 /// Time for which a gateway is stopped.
 const STOPPED: Duration = Duration::from_secs(10);
 /// The time of day of a gateway ahead of the right one after the jump, in seconds.
@@ -78,6 +80,8 @@ pub(super) const FAULTS: [Fault; 8] = [
 
 fn killed(scene: &mut Scene<'_>) -> Result<()> {
     let victim = scene.choose()?;
+    scene.hold(ON_RECORD)?;
+    scene.death = Some(Instant::now());
     scene.gateway(victim)?.kill()?;
     scene.until_moved(victim)?;
     scene.start(victim)
@@ -133,7 +137,7 @@ fn ended(scene: &mut Scene<'_>) -> Result<()> {
 fn stopped(scene: &mut Scene<'_>) -> Result<()> {
     let victim = scene.choose()?;
     scene.gateway(victim)?.signal(Signal::STOP)?;
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     scene.until_moved(victim)?;
     scene.hold(STOPPED.saturating_sub(begun.elapsed()))?;
     scene.allow_end(victim);

@@ -6,8 +6,7 @@ use super::plan::{AFTER, BACK, BEFORE, GIVEN_UP, work};
 use super::scene::Scene;
 use crate::bed::{CLIENTS, Gateway, Machine};
 use crate::load::{
-    Course, File, Named, Names, Naming, Outcome, Owners, Running, Senders, Span, Target, Wire,
-    rules,
+    Course, File, Named, Names, Naming, Outcome, Owners, Running, Seen, Span, Target, Wire, rules,
 };
 use crate::stage::Stage;
 use anyhow::{Context, Result, bail};
@@ -115,7 +114,7 @@ impl<'a> Rounds<'a> {
     }
 
     fn judge(&mut self, fault: &'static Fault, span: Span, mut end: End) -> Round {
-        let (senders, halt) = (self.wire.take(), self.halt.clone());
+        let (seen, halt) = (self.wire.take(), self.halt.clone());
         let moved = end.moved();
         end.judge_moves(fault.moves, &moved);
         let longest = |of_moved: bool| {
@@ -140,7 +139,7 @@ impl<'a> Rounds<'a> {
             looked_at: 0,
             misses: std::mem::take(&mut end.misses),
         };
-        round.take(end.checks(fault.refusals, &senders));
+        round.take(end.checks(fault.refusals, &seen, &moved));
         for (target, outcome) in end.data {
             round.looked_at += outcome.found.checked;
             self.files.insert((target.name, fault.name), outcome.file);
@@ -232,13 +231,14 @@ struct End {
     names: Vec<Named>,
     owners: BTreeMap<Ipv4Addr, Owners>,
     victim: Option<String>,
+    death: Option<Instant>,
     misses: Vec<String>,
 }
 
 impl End {
     /// Ends the loads, and waits until the files were read back.
     fn of(scene: Scene<'_>) -> Result<Self> {
-        let Scene { stage, clients, naming, owners, misses, victim, .. } = scene;
+        let Scene { stage, clients, naming, owners, misses, victim, death, .. } = scene;
         clients.iter().for_each(Running::finish);
         naming.iter().for_each(Naming::finish);
         let names = naming.into_iter().map(Naming::wait).collect::<Result<_>>()?;
@@ -247,7 +247,7 @@ impl End {
             Ok((target, outcome))
         };
         let data = stage.targets.iter().cloned().zip(clients).map(wait).collect::<Result<_>>()?;
-        Ok(Self { data, names, owners, victim: victim.map(Machine::name), misses })
+        Ok(Self { data, names, owners, victim: victim.map(Machine::name), death, misses })
     }
 
     /// The addresses that had another gateway in the end, or meanwhile.
@@ -286,7 +286,7 @@ impl End {
     }
 
     /// The rules that every load has.
-    fn checks(&self, expected: &[&str], senders: &Senders) -> Vec<Check> {
+    fn checks(&self, expected: &[&str], seen: &Seen, moved: &BTreeSet<Ipv4Addr>) -> Vec<Check> {
         let mut checks = Vec::new();
         for (target, outcome) in &self.data {
             let mut add = |check: Check| checks.push(check.of(&target.name));
@@ -294,7 +294,10 @@ impl End {
             add(rules::data(&outcome.found));
             let Some(address) = address(target) else { continue };
             let owners = self.owners.get(&address).cloned().unwrap_or_default();
-            add(rules::replies(senders, address, &owners));
+            add(rules::replies(&seen.senders, address, &owners));
+            if let Some(death) = self.death.filter(|_| moved.contains(&address)) {
+                add(rules::silent_death(seen, address, death));
+            }
         }
         for (named, (target, _)) in self.names.iter().zip(&self.data) {
             let check =
@@ -316,7 +319,7 @@ mod tests {
         served.iter().for_each(|number| owners.note(Some(Machine::Gateway(*number))));
         let victim = victim.map(|number| Machine::Gateway(number).name());
         let (data, names, misses) = (Vec::new(), Vec::new(), Vec::new());
-        End { data, names, owners: [(ADDRESS, owners)].into(), victim, misses }
+        End { data, names, owners: [(ADDRESS, owners)].into(), victim, death: None, misses }
     }
 
     fn misses(served: &[u8], victim: Option<u8>, moves: Moves) -> usize {

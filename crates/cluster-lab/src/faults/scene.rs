@@ -34,6 +34,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) misses: Vec<String>,
     /// The gateway that was chosen.
     pub(super) victim: Option<Machine>,
+    /// When its server was killed.
+    pub(super) death: Option<Instant>,
     stop: &'a Stop,
     /// Gateways that are not asked for anything.
     unasked: BTreeSet<Machine>,
@@ -57,6 +59,7 @@ impl<'a> Scene<'a> {
             owners: BTreeMap::new(),
             misses: Vec::new(),
             victim: None,
+            death: None,
             unasked: BTreeSet::new(),
             may_end: BTreeSet::new(),
             ended: BTreeSet::new(),

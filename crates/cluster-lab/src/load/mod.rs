@@ -14,4 +14,4 @@ pub(crate) use course::{Break, Course, Span};
 pub(crate) use holding::Holding;
 pub(crate) use names::{Named, Names, Naming};
 pub(crate) use rules::{Owners, UNREACHABLE};
-pub(crate) use wire::{Senders, Wire};
+pub(crate) use wire::{Seen, Senders, Wire};

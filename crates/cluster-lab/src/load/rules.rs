@@ -3,10 +3,11 @@
 
 use super::course::Refusals;
 use super::ledger::Found;
-use super::wire::Senders;
+use super::wire::{Seen, Senders};
 use crate::bed::Machine;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::time::Instant;
 use weir_api::ClientError;
 use weir_lab::judge::Check;
 
@@ -91,6 +92,17 @@ pub(crate) fn replies(senders: &Senders, address: Ipv4Addr, owners: &Owners) -> 
     Check::new("no reply from a gateway after its address moved", found, passed)
 }
 
+/// The rule that clients of the first gateway of an address, whose server was killed at `death`,
+/// heard nothing of that: they had been on record, and the next gateway tells them.
+pub(crate) fn silent_death(seen: &Seen, address: Ipv4Addr, death: Instant) -> Check {
+    let late = seen.ended.get(&(address, 1)).and_then(|end| end.checked_duration_since(death));
+    let found = match late {
+        None => "no connection ended".to_owned(),
+        Some(after) => format!("a connection ended {} ms after it", after.as_millis()),
+    };
+    Check::new("clients hear of the death from the next gateway", found, late.is_none())
+}
+
 /// The rule that a change was refused with this code.
 pub(crate) fn refused(rule: &str, code: &str, asked: &Result<(), ClientError>) -> Check {
     match asked {
@@ -108,6 +120,7 @@ pub(crate) fn refused(rule: &str, code: &str, asked: &Result<(), ClientError>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use weir_api::ApiError;
 
     #[test]
@@ -121,6 +134,23 @@ mod tests {
         assert!(!super::refused("r", UNREACHABLE, &Ok(())).passed);
         let late = Err(ClientError::Timeout("a".to_owned()));
         assert!(!super::refused("r", UNREACHABLE, &late).passed);
+    }
+
+    #[test]
+    fn a_death_is_silent_if_no_connection_ended_after_it() {
+        let address = Ipv4Addr::new(10, 77, 4, 1);
+        let death = Instant::now();
+        let later = death + Duration::from_millis(1);
+        let passed = |place, at| {
+            let ended = [((address, place), at)].into();
+            silent_death(&Seen { ended, ..Seen::default() }, address, death).passed
+        };
+        assert!(!passed(1, later));
+        assert!(passed(2, later), "at the next gateway");
+        assert!(silent_death(&Seen::default(), address, death).passed);
+        let ended = [((address, 1), death)].into();
+        let seen = Seen { ended, ..Seen::default() };
+        assert!(silent_death(&seen, address, later).passed, "before the death");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The replies of NFS on the bridge: which machine sent them from which address. A packet socket in
-//! the network of the bridge sees the frames of all machines, and a filter in the kernel leaves the
-//! replies.
+//! The replies of NFS on the bridge: which machine sent them from which address, and when it ended
+//! connections. A packet socket in the network of the bridge sees the frames of all machines, and a
+//! filter in the kernel leaves those of NFS servers.
 
 use crate::bed::{Machine, NFS_PORT};
 use anyhow::{Context, Result};
@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Protocol of IPv4 in a frame (`ETH_P_IP`), and of a packet socket for all frames (`ETH_P_ALL`).
 const IPV4: u16 = 0x0800;
@@ -26,6 +26,16 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The machines that sent replies from each address, in order, each time that they changed.
 pub(crate) type Senders = BTreeMap<Ipv4Addr, Vec<Machine>>;
 
+/// The frames that were seen.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// The senders of replies.
+    pub(crate) senders: Senders,
+    /// When the sender of replies from an address last ended a connection there, by its place in
+    /// the order of senders.
+    pub(crate) ended: BTreeMap<(Ipv4Addr, usize), Instant>,
+}
+
 /// A watch over the bridge, on a thread of its own.
 pub(crate) struct Wire {
     shared: Arc<Shared>,
@@ -36,7 +46,7 @@ pub(crate) struct Wire {
 #[derive(Default)]
 struct Shared {
     end: AtomicBool,
-    senders: Mutex<Senders>,
+    seen: Mutex<Seen>,
 }
 
 impl Wire {
@@ -54,8 +64,8 @@ impl Wire {
             while !own.end.load(Ordering::Relaxed) {
                 // An error says that no frame came for a while.
                 if let Ok(length) = (&socket).read(&mut frame) {
-                    let mut senders = own.senders.lock().unwrap_or_else(PoisonError::into_inner);
-                    note(&mut senders, frame.get(..length).unwrap_or(&[]), &machines);
+                    let mut seen = own.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    seen.note(frame.get(..length).unwrap_or(&[]), &machines);
                 }
             }
         };
@@ -63,19 +73,19 @@ impl Wire {
         Ok(Self { shared, thread })
     }
 
-    /// Takes the senders since the watch began, or since they were taken before.
-    pub(crate) fn take(&self) -> Senders {
-        std::mem::take(&mut self.shared.senders.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes what was seen since the watch began, or since that was taken before.
+    pub(crate) fn take(&self) -> Seen {
+        std::mem::take(&mut self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the watch.
-    pub(crate) fn end(self) -> Senders {
+    pub(crate) fn end(self) -> Seen {
         self.shared.end.store(true, Ordering::Relaxed);
-        let senders = Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.shared);
         if self.thread.join().is_err() {
-            return Senders::new();
+            return Seen::default();
         }
-        std::mem::take(&mut senders.senders.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut shared.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -115,21 +125,38 @@ fn filter() -> [SockFilter; 11] {
     ]
 }
 
-/// Notes the sender of a frame if it is a reply.
-fn note(senders: &mut Senders, frame: &[u8], machines: &[Machine]) {
-    let Some((hardware, address)) = reply(frame) else { return };
-    let Some(machine) = machines.iter().find(|machine| machine.hardware() == hardware) else {
-        return;
-    };
-    let seen = senders.entry(address).or_default();
-    if seen.last() != Some(machine) {
-        seen.push(*machine);
+impl Seen {
+    /// Notes the sender of a frame if it is a reply, and the moment if it ends a connection.
+    fn note(&mut self, frame: &[u8], machines: &[Machine]) {
+        let Some(segment) = segment(frame) else { return };
+        let is_sender = |machine: &&Machine| machine.hardware() == segment.hardware;
+        let Some(machine) = machines.iter().find(is_sender) else { return };
+        let seen = self.senders.entry(segment.address).or_default();
+        if segment.has_bytes && seen.last() != Some(machine) {
+            seen.push(*machine);
+        }
+        if segment.ends && seen.last() == Some(machine) {
+            self.ended.insert((segment.address, seen.len()), Instant::now());
+        }
     }
 }
 
-/// The sender's hardware address and address, if the frame carries bytes of TCP from the port of
-/// NFS over IPv4. Headers alone (acknowledgements, resets) are no reply.
-fn reply(frame: &[u8]) -> Option<([u8; 6], Ipv4Addr)> {
+/// A segment of TCP from the port of NFS over IPv4.
+#[derive(Debug, PartialEq, Eq)]
+struct Segment {
+    /// The sender's hardware address and address.
+    hardware: [u8; 6],
+    address: Ipv4Addr,
+    /// Whether it is part of a reply, and not headers alone (acknowledgements, resets).
+    has_bytes: bool,
+    /// Whether it ends the connection (FIN, RST).
+    ends: bool,
+}
+
+/// The segment in a frame, if there is one.
+fn segment(frame: &[u8]) -> Option<Segment> {
+    /// FIN and RST (RFC 9293, section 3.1).
+    const END: u8 = 0x01 | 0x04;
     let (ethernet, packet) = frame.split_at_checked(14)?;
     if ethernet.get(12..14)? != IPV4.to_be_bytes() || *packet.get(9)? != 6 {
         return None;
@@ -141,12 +168,14 @@ fn reply(frame: &[u8]) -> Option<([u8; 6], Ipv4Addr)> {
         return None;
     }
     let offset = usize::from(segment.get(12)? >> 4) * 4;
-    // The kernel leaves the length of the largest packets out.
-    if total != 0 && total <= header + offset {
-        return None;
-    }
     let address: [u8; 4] = *packet.get(12..16)?.first_chunk()?;
-    Some((*ethernet.get(6..12)?.first_chunk()?, address.into()))
+    Some(Segment {
+        hardware: *ethernet.get(6..12)?.first_chunk()?,
+        address: address.into(),
+        // The kernel leaves the length of the largest packets out.
+        has_bytes: total == 0 || total > header + offset,
+        ends: *segment.get(13)? & END != 0,
+    })
 }
 
 #[cfg(test)]
@@ -172,29 +201,53 @@ mod tests {
     const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 4, 1);
 
     #[test]
-    fn replies_are_bytes_from_the_port_of_nfs() {
+    fn segments_are_from_the_port_of_nfs() {
         let one = Machine::Gateway(1);
-        let of = |frame: &[u8]| reply(frame);
-        assert_eq!(of(&frame(one, ADDRESS, 2049, 10)), Some((one.hardware(), ADDRESS)));
-        assert_eq!(of(&frame(one, ADDRESS, 2049, 0)), None, "an acknowledgement");
-        assert_eq!(of(&frame(one, ADDRESS, 2050, 10)), None, "another port");
+        let hardware = one.hardware();
+        let reply = Segment { hardware, address: ADDRESS, has_bytes: true, ends: false };
+        assert_eq!(segment(&frame(one, ADDRESS, 2049, 10)), Some(reply));
+        let acknowledgement = Segment { hardware, address: ADDRESS, has_bytes: false, ends: false };
+        assert_eq!(segment(&frame(one, ADDRESS, 2049, 0)), Some(acknowledgement));
+        assert_eq!(segment(&frame(one, ADDRESS, 2050, 10)), None, "another port");
         let mut other = frame(one, ADDRESS, 2049, 10);
         other[14 + 9] = 17;
-        assert_eq!(of(&other), None, "UDP");
+        assert_eq!(segment(&other), None, "UDP");
         let whole = frame(one, ADDRESS, 2049, 10);
-        for length in 0..46 {
-            assert_eq!(of(&whole[..length]), None, "cut off at {length}");
+        for length in 0..47 {
+            assert_eq!(segment(&whole[..length]), None, "cut off at {length}");
         }
+    }
+
+    #[test]
+    fn the_end_of_a_connection_is_noted_with_the_place_of_its_sender() {
+        let [one, two] = [1, 2].map(Machine::Gateway);
+        let end = |machine, flag| {
+            let mut frame = frame(machine, ADDRESS, 2049, 0);
+            frame[14 + 20 + 13] |= flag;
+            frame
+        };
+        let mut seen = Seen::default();
+        seen.note(&end(one, 0x04), &[one, two]);
+        assert_eq!(seen.ended.len(), 0, "it has sent no reply");
+        for (machine, flag, places) in [(one, 0x04, 1), (two, 0x01, 2)] {
+            seen.note(&frame(machine, ADDRESS, 2049, 4), &[one, two]);
+            seen.note(&frame(machine, ADDRESS, 2049, 0), &[one, two]);
+            assert_eq!(seen.ended.len(), places - 1);
+            seen.note(&end(machine, flag), &[one, two]);
+            assert!(seen.ended.contains_key(&(ADDRESS, places)));
+        }
+        seen.note(&end(one, 0x04), &[one, two]);
+        assert_eq!(seen.ended.len(), 2, "its address is at the other");
     }
 
     #[test]
     fn each_change_of_the_sender_is_noted_once() {
         let machines = [1, 2].map(Machine::Gateway);
-        let mut senders = Senders::new();
+        let mut seen = Seen::default();
         for number in [1, 1, 2, 2, 1] {
-            note(&mut senders, &frame(Machine::Gateway(number), ADDRESS, 2049, 4), &machines);
+            seen.note(&frame(Machine::Gateway(number), ADDRESS, 2049, 4), &machines);
         }
-        note(&mut senders, &frame(Machine::Clients, ADDRESS, 2049, 4), &machines);
-        assert_eq!(senders[&ADDRESS], [1, 2, 1].map(Machine::Gateway));
+        seen.note(&frame(Machine::Clients, ADDRESS, 2049, 4), &machines);
+        assert_eq!(seen.senders[&ADDRESS], [1, 2, 1].map(Machine::Gateway));
     }
 }
