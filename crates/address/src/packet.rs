@@ -55,9 +55,11 @@ pub(crate) fn advertisement(address: Ipv6Addr, mac: Mac) -> Vec<u8> {
 const TCP_BYTES: usize = 20;
 const TCP_PROTOCOL: u8 = 6;
 
-/// A segment from `local` to `client` that acknowledges what no connection sent: the client answers
-/// with its own numbers (RFC 9293, section 3.10.7.4), which this machine does not know either, so
-/// that it resets the connection. With the header of IPv4; the kernel fills in that checksum.
+/// A segment from `local` to `client` with numbers of no connection: the client answers with its
+/// own (RFC 9293, section 3.10.7.4), which this machine does not know either, so that it resets the
+/// connection. It has the flags SYN and ACK, which firewalls that follow connections let through
+/// (Linux); a mere ACK with such numbers they drop. With the header of IPv4; the kernel fills in
+/// that checksum.
 pub(crate) fn tickle_v4(local: SocketAddrV4, client: SocketAddrV4) -> Vec<u8> {
     let mut pseudo = Vec::with_capacity(12);
     pseudo.extend(local.ip().octets());
@@ -86,13 +88,13 @@ pub(crate) fn tickle_v6(local: SocketAddrV6, client: SocketAddrV6) -> Vec<u8> {
     packet
 }
 
-/// A header of TCP with the flag ACK alone and both sequence numbers 0.
+/// A header of TCP with the flags SYN and ACK and both sequence numbers 0.
 fn segment(from: u16, to: u16, pseudo: &[u8]) -> [u8; TCP_BYTES] {
     const HEADER_WORDS: u8 = 5 << 4;
-    const ACK: u8 = 0x10;
+    const SYN_ACK: u8 = 0x02 | 0x10;
     let ([a, b], [c, d]) = (from.to_be_bytes(), to.to_be_bytes());
     let with = |[e, f]: [u8; 2]| {
-        [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, HEADER_WORDS, ACK, 0x04, 0x00, e, f, 0, 0]
+        [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, HEADER_WORDS, SYN_ACK, 0x04, 0x00, e, f, 0, 0]
     };
     with(checksum(&[pseudo, &with([0, 0])]))
 }
@@ -181,7 +183,7 @@ mod tests {
                 packet[20..24],
                 [local.port(), client.port()].map(u16::to_be_bytes).concat()
             );
-            assert_eq!(packet[33], 0x10, "ACK alone");
+            assert_eq!(packet[33], 0x12, "SYN and ACK");
         }
         let (local, client): (SocketAddrV6, SocketAddrV6) =
             ("[fd00::9]:2049".parse().unwrap(), "[2001:db8::ffff:1]:701".parse().unwrap());

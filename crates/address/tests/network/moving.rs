@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::time::Duration;
 use weir_address::{Report, Request};
 
@@ -46,6 +47,49 @@ fn clients_of_a_dead_machine_are_reset_and_reconnect() {
 #[ignore = "run in namespaces of its own by the test above"]
 fn tickled() {
     machines();
+    tickle_clients();
+}
+
+#[test]
+fn clients_behind_a_firewall_that_follows_connections_reconnect() {
+    alone("moving::tickled_through_firewall");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn tickled_through_firewall() {
+    machines();
+    // As firewalld and ufw do.
+    nft("add table inet f; \
+         add chain inet f in { type filter hook input priority 0; }; \
+         add rule inet f in ct state invalid drop");
+    tickle_clients();
+}
+
+#[test]
+fn clients_behind_a_translation_of_ports_reconnect() {
+    alone("moving::tickled_through_translation");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn tickled_through_translation() {
+    machines();
+    nft("add table inet f; \
+         add chain inet f out { type nat hook postrouting priority 100; }; \
+         add rule inet f out meta l4proto tcp masquerade to :10000-20000");
+    tickle_clients();
+}
+
+/// Adds rules to the network of the client.
+fn nft(rules: &str) {
+    let mut nft = Command::new("ip");
+    nft.args(["netns", "exec", "client", "nft", rules]);
+    assert!(nft.status().expect("nft, of nftables, is needed").success());
+}
+
+/// Moves the addresses of a machine that is gone to another one, which tickles their clients.
+fn tickle_clients() {
     let (mut one, mut two) = (Gateway::start("one"), Gateway::start("two"));
     let (on_one, on_two) = (listen("one"), listen("two"));
     let mut clients = Vec::new();
@@ -59,10 +103,11 @@ fn tickled() {
     }
     // The machine is gone, without a word to its clients.
     ip("-n one link set eth0 down");
-    for (address, client, _served) in &mut clients {
+    for (address, client, served) in &mut clients {
         two.hold(address, until_in(LEASE));
         let local = SocketAddr::new(address_of(address), PORT);
-        let known = vec![client.local_addr().unwrap()];
+        let known = served.peer_addr().unwrap();
+        let known = vec![SocketAddr::new(known.ip().to_canonical(), known.port())];
         two.ask(Request::Tickle { local, clients: known }).unwrap();
         let error = client.read(&mut [0]).unwrap_err().kind();
         assert_eq!(error, ErrorKind::ConnectionReset, "{address}");
