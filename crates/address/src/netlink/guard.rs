@@ -28,7 +28,7 @@
 //! ```
 
 use super::addresses::octets;
-use super::{ACK, Attributes, CREATE, REQUEST, ask, message};
+use super::{ACK, APPEND, Attributes, CREATE, REQUEST, ask, message};
 use crate::SILENT_END_PRIORITY;
 use crate::limits::GUARDED_MAX;
 use rustix::net::netlink;
@@ -63,6 +63,8 @@ const DELETE_ELEMENT: u16 = 14;
 const LIST_ELEMENT: u16 = 1;
 /// `NFT_SET_TIMEOUT`
 const WITH_TIMEOUTS: u32 = 0x10;
+/// `NFT_SET_EVAL`: rules add to the set.
+const BY_RULES: u32 = 0x20;
 /// `NFT_REG_1`, and the register of verdicts.
 const REGISTER: u32 = 1;
 const VERDICT_REGISTER: u32 = 0;
@@ -134,12 +136,13 @@ pub(crate) fn set_up() -> io::Result<()> {
         batch.add(family, NEW_SET, CREATE, &managed);
         batch.add(family, NEW_SET, CREATE, &set(family, LEASED, 2, WITH_TIMEOUTS));
         if family.has_tcp {
-            let ended = set(family, ENDED, 3, WITH_TIMEOUTS).with_nested(9, &size);
+            let flags = WITH_TIMEOUTS | BY_RULES;
+            let ended = set(family, ENDED, 3, flags).with_nested(9, &size);
             batch.add(family, NEW_SET, CREATE, &ended);
         }
         batch.add(family, NEW_CHAIN, CREATE, &chain(family));
         for rule in rules(family) {
-            batch.add(family, NEW_RULE, CREATE, &rule);
+            batch.add(family, NEW_RULE, CREATE | APPEND, &rule);
         }
     }
     batch.commit()
@@ -251,7 +254,7 @@ fn chain(family: &Family) -> Attributes {
     with_number(chain, 5, ACCEPT).with_text(7, "filter")
 }
 
-/// The rules of a family; their order does not matter.
+/// The rules of a family, in their order: resets that the first one drops say nothing of a server.
 fn rules(family: &Family) -> Vec<Attributes> {
     let mut rules = vec![without_lease(family)];
     if family.has_tcp {

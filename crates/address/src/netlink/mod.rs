@@ -23,6 +23,7 @@ pub(crate) const REQUEST: u16 = 1;
 pub(crate) const ACK: u16 = 4;
 pub(crate) const REPLACE: u16 = 0x100;
 pub(crate) const CREATE: u16 = 0x400;
+pub(crate) const APPEND: u16 = 0x800;
 pub(crate) const DUMP: u16 = 0x300;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;

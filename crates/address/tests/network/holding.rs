@@ -219,6 +219,33 @@ fn in_silence() {
 }
 
 #[test]
+fn an_address_that_is_released_is_no_end_of_a_server() {
+    alone("holding::released_with_connections");
+}
+
+#[test]
+#[ignore = "run in namespaces of its own by the test above"]
+fn released_with_connections() {
+    machines();
+    let mut gateway = Gateway::start("one");
+    let listener = listen("one");
+    for address in ADDRESSES {
+        gateway.hold(address, until_in(50 * SECOND));
+        let (_client, served) = connected(address, &listener);
+        silence(&served, true);
+        gateway.ask(Request::Release { address: address_of(address) }).unwrap();
+        // Otherwise its clients would hear nothing for a moment if it returned at once.
+        for family in ["ip", "ip6"] {
+            let mut nft = Command::new("ip");
+            nft.args(["netns", "exec", "one", "nft", "list", "set", family, "weir-address"]);
+            let listed = nft.arg("ended").output().expect("nft, of nftables, is needed");
+            let listed = String::from_utf8(listed.stdout).unwrap();
+            assert!(listed.contains("timeout") && !listed.contains("elements"), "{listed}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_has_ended_neither_answers_nor_refuses() {
     alone("holding::server_ended");
 }
@@ -235,9 +262,9 @@ fn server_ended() {
             let outcome = end_of_server(address);
             let in_time = weir_address::now().since(begin) < SECOND / 2;
             assert!(!in_time || outcome == (ErrorKind::TimedOut, true), "{address}: {outcome:?}");
+            wait_for("the end of silence", || refusal(address) == ErrorKind::ConnectionRefused);
             in_time
         });
-        wait_for("a refusal", || refusal(address) == ErrorKind::ConnectionRefused);
     }
 }
 

@@ -98,6 +98,8 @@ pub(crate) struct Worker {
     state: WorkerState,
     /// Set once told to stop: leave then, whatever is not done.
     drain_until: Option<Mono>,
+    /// The connections that are to end in silence with the process.
+    silent: Arc<Silent>,
     /// Time of the next look for records that take too long to arrive.
     sweep_at: Mono,
     /// All requests are answered; the worker only waits until the peers have closed.
@@ -127,6 +129,7 @@ impl Worker {
             conns: Slab::new(),
             state,
             drain_until: None,
+            silent: Arc::default(),
             sweep_at: Mono::ZERO,
             lingering: false,
             spin: Spin::default(),
@@ -329,7 +332,7 @@ impl Worker {
                     drop(absent);
                 }
                 Message::Drain(grace) => self.drain(grace),
-                Message::Silence(silent) => self.silence(&silent),
+                Message::Silence(silent) => self.silence(silent),
             }
         }
         self.state.messages = messages;
@@ -353,7 +356,9 @@ impl Worker {
         let (engine, protocol) = (&self.state.engine, session.protocol());
         engine.connections.opened(id, Peer { address: peer, protocol });
         let origin = self.state.loads.of(Origin::of(peer));
-        entry.insert(Box::new(Conn::new(id, socket, peer, session, &origin, now)));
+        let mut conn = Conn::new(id, socket, peer, session, &origin, now);
+        silence(&mut conn, &self.silent);
+        entry.insert(Box::new(conn));
     }
 
     fn ready(&mut self, token: u64, flags: EventFlags) {
@@ -680,12 +685,9 @@ impl Worker {
         }
     }
 
-    fn silence(&mut self, silent: &Silent) {
-        for (_, conn) in &mut self.conns {
-            if let Err(error) = conn.socket.silence(silent) {
-                tracing::debug!(peer = %conn.peer, %error, "a connection does not end in silence");
-            }
-        }
+    fn silence(&mut self, silent: Arc<Silent>) {
+        self.conns.iter_mut().for_each(|(_, conn)| silence(conn, &silent));
+        self.silent = silent;
     }
 
     fn close(&mut self, token: u64) {
@@ -698,6 +700,13 @@ impl Worker {
 /// Sorts stalled connections: the one without progress for the longest time comes first.
 fn sort(stalled: &mut [(Mono, u64, Rc<OriginLoad>)]) {
     stalled.sort_unstable_by_key(|(since, token, _)| (*since, *token));
+}
+
+/// Has the connection end as the list says if the process does.
+fn silence(conn: &mut Conn, silent: &Silent) {
+    if let Err(error) = conn.socket.silence(silent) {
+        tracing::debug!(peer = %conn.peer, %error, "cannot set how a connection ends");
+    }
 }
 
 fn slot_of(conns: &Slab<Box<Conn>>, token: u64) -> Option<usize> {

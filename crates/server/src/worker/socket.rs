@@ -18,6 +18,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 /// Connections that are to end in silence with the process.
+#[derive(Default)]
 pub(crate) struct Silent {
     /// The clients of each address with its port.
     pub(crate) connections: BTreeMap<SocketAddr, BTreeSet<SocketAddr>>,
@@ -34,14 +35,23 @@ impl Silent {
 /// The socket of a connection.
 pub(super) struct Socket {
     stream: TcpStream,
-    /// The priority of before, if the connection is to end in silence.
-    silent: Option<u32>,
+    ending: Ending,
+}
+
+/// How a connection ends if the process does.
+enum Ending {
+    /// The client is told.
+    Told,
+    /// The client hears nothing. The socket had this priority before.
+    Silent(u32),
+    /// The server has ended it already, and the client was told.
+    Past,
 }
 
 impl Socket {
     /// A socket whose client is told of the end.
     pub(super) const fn new(stream: TcpStream) -> Self {
-        Self { stream, silent: None }
+        Self { stream, ending: Ending::Told }
     }
 
     /// Has the connection end in silence with the process if it is one of these, and otherwise as
@@ -50,23 +60,32 @@ impl Socket {
     /// # Errors
     /// The kernel's; the client may have to find out by itself that the connection ends.
     pub(super) fn silence(&mut self, silent: &Silent) -> io::Result<()> {
-        let listed = silent.has(self.stream.local_addr()?, self.stream.peer_addr()?);
-        if listed && self.silent.is_none() {
-            let options = SockRef::from(&self.stream);
-            self.silent = Some(options.priority()?);
-            options.set_priority(silent.priority)?;
-            options.set_linger(Some(Duration::ZERO))?;
-        } else if !listed {
-            self.unsilence()?;
+        match self.ending {
+            Ending::Past => Ok(()),
+            Ending::Told | Ending::Silent(_) if !self.is_one_of(silent)? => self.unsilence(),
+            Ending::Silent(_) => Ok(()),
+            Ending::Told => {
+                let options = SockRef::from(&self.stream);
+                self.ending = Ending::Silent(options.priority()?);
+                options.set_priority(silent.priority)?;
+                options.set_linger(Some(Duration::ZERO))
+            }
         }
-        Ok(())
+    }
+
+    fn is_one_of(&self, silent: &Silent) -> io::Result<bool> {
+        Ok(!silent.connections.is_empty()
+            && silent.has(self.stream.local_addr()?, self.stream.peer_addr()?))
     }
 
     fn unsilence(&mut self) -> io::Result<()> {
-        let Some(before) = self.silent.take() else { return Ok(()) };
-        let options = SockRef::from(&self.stream);
-        options.set_priority(before)?;
-        options.set_linger(None)
+        if let Ending::Silent(before) = self.ending {
+            self.ending = Ending::Told;
+            let options = SockRef::from(&self.stream);
+            options.set_priority(before)?;
+            options.set_linger(None)?;
+        }
+        Ok(())
     }
 
     /// Has the client told of the end, which comes next.
@@ -74,6 +93,7 @@ impl Socket {
         if let Err(error) = self.unsilence() {
             tracing::warn!(%error, "a client has to find out by itself that its connection ends");
         }
+        self.ending = Ending::Past;
     }
 
     /// Tells the client that no more comes.
@@ -140,8 +160,11 @@ mod tests {
         socket.end().unwrap();
         assert_eq!(of(&kept), told);
         socket.silence(&listed(&client)).unwrap();
+        assert_eq!(of(&kept), told, "its end was told already");
+        other.silence(&listed(&another)).unwrap();
+        let kept = other.try_clone().unwrap();
         assert_eq!(of(&kept), silent);
-        drop(socket);
+        drop(other);
         assert_eq!(of(&kept), told);
     }
 }
