@@ -18,10 +18,9 @@ use crate::session::Locks;
 use crate::session::rpc::nlm::{Life, LockThread, Nlm};
 use crate::session::rpc::udp::Sockets;
 use crate::session::smb::SmbServer;
-use crate::silence::Silencer;
 use crate::stop::Stop;
 use crate::sync::Arc;
-use crate::worker::{Message, Worker};
+use crate::worker::{ByServer, Message, Silent, Worker};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -270,11 +269,12 @@ impl Server {
         Groups::new(engine, catalog, config.grace_period, config.shutdown_grace)
     }
 
-    /// Has connections of this server end in silence with the process, if a rule of the machine
-    /// drops resets of this priority (socket(7), `SO_PRIORITY`).
-    #[must_use]
-    pub fn silencer(&self, priority: u32) -> Silencer {
-        Silencer::new(Arc::clone(&self.engine), priority)
+    /// A function that has connections of this server, by the server's address and port, end in
+    /// silence if the process does, and no others: if a rule of the machine drops resets of this
+    /// priority (socket(7), `SO_PRIORITY`). Clients of those that the server ends itself are told.
+    pub fn silencer(&self, priority: u32) -> impl Fn(ByServer) + Send + Sync + 'static {
+        let engine = Arc::clone(&self.engine);
+        move |connections| engine.silence(Silent { connections, priority })
     }
 
     /// The services, for people.

@@ -36,7 +36,7 @@ pub(crate) use io::{Barrier, IoGenerations, IoGuard};
 pub(crate) use message::Message;
 pub(crate) use part::{NoPermit, Permits};
 pub(crate) use request::{GateEntry, Request};
-pub(crate) use socket::Silent;
+pub(crate) use socket::{ByServer, Silent};
 pub(crate) use tasks::{Tasks, give_way};
 pub(crate) use to_gates::{AtGate, Cancellable, ToGates};
 

@@ -17,11 +17,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::time::Duration;
 
+/// Clients by the address and port of the server that they are connected to.
+pub(crate) type ByServer = BTreeMap<SocketAddr, BTreeSet<SocketAddr>>;
+
 /// Connections that are to end in silence with the process.
 #[derive(Default)]
 pub(crate) struct Silent {
-    /// The clients of each address with its port.
-    pub(crate) connections: BTreeMap<SocketAddr, BTreeSet<SocketAddr>>,
+    pub(crate) connections: ByServer,
     /// The priority whose resets the rule drops.
     pub(crate) priority: u32,
 }

@@ -148,8 +148,7 @@ impl<'a> Running<'a> {
         let (interface, socket) = (&place.addresses.interface, place.helper.socket.clone());
         let ports = server.addresses().iter().chain(server.smb_addresses()).map(SocketAddr::port);
         // Clients that are on record hear of the end of this process from the next home alone.
-        let silencer = server.silencer(weir_address::SILENT_END_PRIORITY);
-        let on_record = move |connections| silencer.silence(connections);
+        let on_record = server.silencer(weir_address::SILENT_END_PRIORITY);
         let (etcd, ports) = (connection.clone(), ports.collect());
         let peers = Peers::new(etcd, &place.cluster, place.number, ports, on_record);
         let machine = HelperLink::new(socket, interface, life, Arc::clone(&catalog), peers)?;
