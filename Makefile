@@ -5,6 +5,7 @@ FUZZ_JOBS ?= 1
 FUZZ_OUT ?= docs/fuzz.md
 DEMO_OUT ?= target/demo
 CLUSTER_DEMO_OUT ?= target/cluster-demo
+CLUSTER_DEMO_MIBPS ?= 2
 PEERS_OUT ?= docs/performance
 KILLS ?= 1000
 CUTS ?= 100
@@ -46,7 +47,7 @@ cluster-demo: ## build, then show a cluster under load while parts of it die: th
 	cargo xtask preflight cluster
 	cargo build --release --locked --package weir-weir --features cluster
 	cargo build --release --locked --package weir-cluster-lab
-	target/release/weir-cluster-lab demo --out $(CLUSTER_DEMO_OUT)
+	target/release/weir-cluster-lab demo --out $(CLUSTER_DEMO_OUT) --mibps $(CLUSTER_DEMO_MIBPS)
 
 test: ## everything CI runs: checks, unit and property tests, fuzzing, real clients
 	CARGO_INCREMENTAL=0 cargo xtask test
