@@ -38,11 +38,11 @@ pub use wire::{FrameError, Frames, Numbered, Report, Request};
 use rustix::time::{ClockId, clock_gettime};
 use weir_core::Mono;
 
-/// The priority of a socket (socket(7), `SO_PRIORITY`) whose connection ends in silence: the guard
-/// drops the reset that would end it, and for a moment the resets that answer segments of clients.
-/// So clients of a server that is killed first hear of that from the next machine with the address.
-/// A server that lives sets another priority before it ends a connection. It is one that needs no
-/// capability, and that queues send as they do the usual one (tc-prio(8): band 1).
+/// The priority of a socket (socket(7), `SO_PRIORITY`) whose reset the guard drops. A server gives
+/// it to a connection, with `SO_LINGER` of 0, so that the connection ends without a segment to the
+/// client if the process ends; the client then learns that from the next machine with the address.
+/// The server sets the priority of before when it ends the connection itself. To set this priority
+/// needs no capability, and Linux's usual queues send it like the priority 0 (tc-prio(8): band 1).
 pub const SILENT_END_PRIORITY: u32 = 4;
 
 /// The present moment on the clock of the ends of leases: time since the machine started, with the

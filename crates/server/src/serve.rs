@@ -269,9 +269,10 @@ impl Server {
         Groups::new(engine, catalog, config.grace_period, config.shutdown_grace)
     }
 
-    /// A function that has connections of this server, by the server's address and port, end in
-    /// silence if the process does, and no others: if a rule of the machine drops resets of this
-    /// priority (socket(7), `SO_PRIORITY`). Clients of those that the server ends itself are told.
+    /// A function that makes connections of this server silent, listed by the server's address and
+    /// port, and all others not silent. If the process ends, a silent connection ends with a reset
+    /// of this priority (socket(7), `SO_PRIORITY`), which a rule of the machine has to drop. If the
+    /// server ends it, the client gets a FIN as usual.
     pub fn silencer(&self, priority: u32) -> impl Fn(ByServer) + Send + Sync + 'static {
         let engine = Arc::clone(&self.engine);
         move |connections| engine.silence(Silent { connections, priority })

@@ -2,12 +2,12 @@
 //! has ended. It needs no process that runs: the end of each lease is the timeout of an element of
 //! a set, to the kernel's tick, and is compared for each packet (nftables, over nfnetlink).
 //!
-//! It also keeps the end of a server from clients until the next machine has the address. The
-//! reset of a connection whose socket has the priority for that ([`SILENT_END_PRIORITY`]) stays
-//! here, and so do, for a moment, those that answer segments to connections that are gone and to a
-//! port where nobody listens. A client that was reset would connect anew and wait for seconds for
-//! an answer; one that is not answered repeats its segments, and connects anew at once when the
-//! next machine tickles it.
+//! The guard also keeps clients from learning that their server has ended before the next machine
+//! holds the address. It drops the reset of a connection whose socket has
+//! [`SILENT_END_PRIORITY`]. For a moment after such a reset it also drops the resets with which
+//! the kernel answers segments of connections that are gone and refuses new connections. A client
+//! that gets a reset connects anew at once, and its attempt may then wait for seconds. A client
+//! that gets nothing sends its segments again, and connects anew when the next machine tickles it.
 //!
 //! The lifetime of an address itself is too coarse for that, and does not concern established
 //! connections of IPv6 at all. One table each for ARP, IPv4 and IPv6:
@@ -41,8 +41,9 @@ const CHAIN: &str = "output";
 const MANAGED: &str = "managed";
 const LEASED: &str = "leased";
 const ENDED: &str = "ended";
-/// Time for which resets of a server that has ended stay here: longer than the milliseconds until
-/// its leases end, and shorter than the start of the next server.
+/// Time for which the guard drops resets of an address whose server has ended: longer than the
+/// milliseconds until its lease ends, and shorter than the 0.7 s until the next server on this
+/// machine tickles its clients for the second time.
 const ENDED_TIME: Duration = Duration::from_millis(500);
 
 /// `linux/netfilter/nfnetlink.h`
@@ -238,6 +239,12 @@ fn with_number(attributes: Attributes, kind: u16, number: u32) -> Attributes {
     attributes.with(kind, &number.to_be_bytes())
 }
 
+fn with_numbers<const N: usize>(numbers: [(u16, u32); N]) -> Attributes {
+    numbers.into_iter().fold(Attributes::default(), |attributes, (kind, number)| {
+        with_number(attributes, kind, number)
+    })
+}
+
 /// `NFTA_SET_*`
 fn set(family: &Family, name: &str, id: u32, flags: u32) -> Attributes {
     let mut set = named(TABLE).with_text(2, name);
@@ -254,83 +261,86 @@ fn chain(family: &Family) -> Attributes {
     with_number(chain, 5, ACCEPT).with_text(7, "filter")
 }
 
-/// The rules of a family, in their order: resets that the first one drops say nothing of a server.
+/// The rules of a family. The order matters: a reset that the first rule drops says nothing about
+/// the server.
 fn rules(family: &Family) -> Vec<Attributes> {
-    let mut rules = vec![without_lease(family)];
+    let mut rules = vec![drop_without_lease(family)];
     if family.has_tcp {
-        rules.extend([silent_end(family), unanswered(family), unrefused(family)]);
+        rules.extend([
+            drop_marked_reset(family),
+            drop_reset_of_segment(family),
+            drop_refusal(family),
+        ]);
     }
     rules
 }
 
-/// Drop what is sent from a managed address that has no lease.
-fn without_lease(family: &Family) -> Attributes {
+/// The rule that drops each packet from a managed address without a lease.
+fn drop_without_lease(family: &Family) -> Attributes {
     rule(vec![
-        ("payload", sender(family)),
-        ("lookup", in_set(MANAGED)),
-        ("lookup", with_number(in_set(LEASED), 5, NOT_IN)),
-        ("immediate", dropped()),
+        ("payload", load_sender(family)),
+        ("lookup", is_in(MANAGED)),
+        ("lookup", with_number(is_in(LEASED), 5, NOT_IN)),
+        ("immediate", drop_packet()),
     ])
 }
 
-/// Drop the reset of a connection whose socket has the priority for that, and take its address for
-/// one whose server has ended.
-fn silent_end(family: &Family) -> Attributes {
-    let mut reset = segment(RST, NOT_EQUAL, 0);
-    reset.extend([
-        ("meta", meta(PRIORITY)),
-        ("cmp", compared(EQUAL, &SILENT_END_PRIORITY.to_ne_bytes())),
-        ("payload", sender(family)),
-        ("lookup", in_set(MANAGED)),
-        ("dynset", added(ENDED)),
-        ("immediate", dropped()),
+/// The rule that drops a reset of a socket with [`SILENT_END_PRIORITY`]. It adds the sender's
+/// address to the set of addresses whose server has ended.
+fn drop_marked_reset(family: &Family) -> Attributes {
+    let mut expressions = match_flags(RST, NOT_EQUAL, 0);
+    expressions.extend([
+        ("meta", load_meta(PRIORITY)),
+        ("cmp", compare(EQUAL, &SILENT_END_PRIORITY.to_ne_bytes())),
+        ("payload", load_sender(family)),
+        ("lookup", is_in(MANAGED)),
+        ("dynset", add_to(ENDED)),
+        ("immediate", drop_packet()),
     ]);
-    rule(reset)
+    rule(expressions)
 }
 
-/// Drop the reset of such an address that answers a segment of a connection: it acknowledges
-/// nothing (RFC 9293, section 3.5.2).
-fn unanswered(family: &Family) -> Attributes {
-    let mut answer = segment(RST | ACKNOWLEDGED, EQUAL, RST);
-    answer.extend([
-        ("payload", sender(family)),
-        ("lookup", in_set(ENDED)),
-        ("immediate", dropped()),
+/// The rule that drops a reset with which the kernel answers a segment of a connection that is
+/// gone, from an address whose server has ended. Such a reset has no ACK (RFC 9293, section
+/// 3.5.2).
+fn drop_reset_of_segment(family: &Family) -> Attributes {
+    let mut expressions = match_flags(RST | ACKNOWLEDGED, EQUAL, RST);
+    expressions.extend([
+        ("payload", load_sender(family)),
+        ("lookup", is_in(ENDED)),
+        ("immediate", drop_packet()),
     ]);
-    rule(answer)
+    rule(expressions)
 }
 
-/// Drop the reset of such an address that refuses a connection: it has the sequence number 0 (the
-/// same section).
-fn unrefused(family: &Family) -> Attributes {
-    let mut refusal = segment(RST | ACKNOWLEDGED, EQUAL, RST | ACKNOWLEDGED);
-    refusal.extend([
-        ("payload", of_segment(SEQUENCE)),
-        ("cmp", compared(EQUAL, &[0; 4])),
-        ("payload", sender(family)),
-        ("lookup", in_set(ENDED)),
-        ("immediate", dropped()),
+/// The rule that drops a reset with which the kernel refuses a connection, from an address whose
+/// server has ended. Such a reset has ACK and the sequence number 0 (RFC 9293, section 3.5.2).
+fn drop_refusal(family: &Family) -> Attributes {
+    let mut expressions = match_flags(RST | ACKNOWLEDGED, EQUAL, RST | ACKNOWLEDGED);
+    expressions.extend([
+        ("payload", load_tcp(SEQUENCE)),
+        ("cmp", compare(EQUAL, &[0; 4])),
+        ("payload", load_sender(family)),
+        ("lookup", is_in(ENDED)),
+        ("immediate", drop_packet()),
     ]);
-    rule(refusal)
+    rule(expressions)
 }
 
-/// Goes on with a segment of TCP whose flags compare so.
-fn segment(mask: u8, operation: u32, flags: u8) -> Vec<(&'static str, Attributes)> {
+/// Expressions that match a TCP segment if its flags, masked with `mask`, compare as `operation`
+/// says with `flags`.
+fn match_flags(mask: u8, operation: u32, flags: u8) -> Vec<(&'static str, Attributes)> {
     vec![
-        ("meta", meta(TRANSPORT_PROTOCOL)),
-        ("cmp", compared(EQUAL, &[TCP])),
-        ("payload", of_segment(FLAGS)),
-        ("bitwise", masked(mask)),
-        ("cmp", compared(operation, &[flags])),
+        ("meta", load_meta(TRANSPORT_PROTOCOL)),
+        ("cmp", compare(EQUAL, &[TCP])),
+        ("payload", load_tcp(FLAGS)),
+        ("bitwise", mask_byte(mask)),
+        ("cmp", compare(operation, &[flags])),
     ]
 }
 
-/// Reads the sender's address.
-fn sender(family: &Family) -> Attributes {
-    payload(NETWORK_HEADER, family.offset, family.length)
-}
-
-/// `NFTA_RULE_*`
+/// `NFTA_RULE_*`: a rule of these expressions, each with its name. An expression that does not
+/// match ends the rule.
 fn rule(expressions: Vec<(&str, Attributes)>) -> Attributes {
     let mut list = Attributes::default();
     for (name, data) in expressions {
@@ -340,54 +350,53 @@ fn rule(expressions: Vec<(&str, Attributes)>) -> Attributes {
     named(TABLE).with_text(2, CHAIN).with_nested(4, &list)
 }
 
-/// `NFTA_PAYLOAD_*`: reads bytes of a header.
-fn payload(header: u32, offset: u32, length: u32) -> Attributes {
-    let place = [(1, REGISTER), (2, header), (3, offset), (4, length)];
-    place
-        .into_iter()
-        .fold(Attributes::default(), |payload, (kind, number)| with_number(payload, kind, number))
+/// Loads the sender's address into the register.
+fn load_sender(family: &Family) -> Attributes {
+    load_header(NETWORK_HEADER, family.offset, family.length)
 }
 
-/// Reads a field of the header of TCP.
-fn of_segment((offset, length): (u32, u32)) -> Attributes {
-    payload(TRANSPORT_HEADER, offset, length)
+/// Loads a field of the TCP header into the register.
+fn load_tcp((offset, length): (u32, u32)) -> Attributes {
+    load_header(TRANSPORT_HEADER, offset, length)
 }
 
-/// `NFTA_META_*`: reads what the kernel knows of the packet.
-fn meta(key: u32) -> Attributes {
-    with_number(with_number(Attributes::default(), 1, REGISTER), 2, key)
+/// `NFTA_PAYLOAD_*`: loads bytes of a header into the register.
+fn load_header(header: u32, offset: u32, length: u32) -> Attributes {
+    with_numbers([(1, REGISTER), (2, header), (3, offset), (4, length)])
 }
 
-/// `NFTA_LOOKUP_*`: goes on if the set has what was read.
-fn in_set(name: &str) -> Attributes {
-    with_number(Attributes::default().with_text(1, name), 2, REGISTER)
+/// `NFTA_META_*`: loads metadata of the packet into the register.
+fn load_meta(key: u32) -> Attributes {
+    with_numbers([(1, REGISTER), (2, key)])
 }
 
-/// `NFTA_DYNSET_*`: adds what was read to the set, for [`ENDED_TIME`].
-fn added(name: &str) -> Attributes {
-    let set = with_number(Attributes::default().with_text(1, name), 3, ADD);
+/// `NFTA_LOOKUP_*`: matches if the set has the value in the register.
+fn is_in(set: &str) -> Attributes {
+    with_number(Attributes::default().with_text(1, set), 2, REGISTER)
+}
+
+/// `NFTA_DYNSET_*`: adds the value in the register to the set, for [`ENDED_TIME`].
+fn add_to(set: &str) -> Attributes {
+    let added = with_number(Attributes::default().with_text(1, set), 3, ADD);
     let millis = u64::try_from(ENDED_TIME.as_millis()).unwrap_or(u64::MAX);
-    with_number(set, 4, REGISTER).with(6, &millis.to_be_bytes())
+    with_number(added, 4, REGISTER).with(6, &millis.to_be_bytes())
 }
 
-/// `NFTA_BITWISE_*`: keeps these bits of the byte that was read.
-fn masked(mask: u8) -> Attributes {
-    let value = |bytes: &[u8; 1]| Attributes::default().with(1, bytes);
-    let place = [(1, REGISTER), (2, REGISTER), (3, 1)];
-    let bitwise = place
-        .into_iter()
-        .fold(Attributes::default(), |bitwise, (kind, number)| with_number(bitwise, kind, number));
-    bitwise.with_nested(4, &value(&[mask])).with_nested(5, &value(&[0]))
+/// `NFTA_BITWISE_*`: masks the byte in the register.
+fn mask_byte(mask: u8) -> Attributes {
+    let value = |byte: u8| Attributes::default().with(1, &[byte]);
+    let masked = with_numbers([(1, REGISTER), (2, REGISTER), (3, 1)]);
+    masked.with_nested(4, &value(mask)).with_nested(5, &value(0))
 }
 
-/// `NFTA_CMP_*`: goes on if what was read compares so with `value`.
-fn compared(operation: u32, value: &[u8]) -> Attributes {
-    let compared = with_number(with_number(Attributes::default(), 1, REGISTER), 2, operation);
+/// `NFTA_CMP_*`: matches if the value in the register compares as `operation` says with `value`.
+fn compare(operation: u32, value: &[u8]) -> Attributes {
+    let compared = with_numbers([(1, REGISTER), (2, operation)]);
     compared.with_nested(3, &Attributes::default().with(1, value))
 }
 
 /// `NFTA_IMMEDIATE_*`: drops the packet.
-fn dropped() -> Attributes {
+fn drop_packet() -> Attributes {
     let code = with_number(Attributes::default(), 1, DROP);
     let verdict = Attributes::default().with_nested(2, &code);
     with_number(Attributes::default(), 1, VERDICT_REGISTER).with_nested(2, &verdict)

@@ -59,7 +59,7 @@ fn clients_behind_a_firewall_that_follows_connections_reconnect() {
 #[ignore = "run in namespaces of its own by the test above"]
 fn tickled_through_firewall() {
     machines();
-    // As firewalld and ufw do.
+    // As in ufw's rules.
     nft("add table inet f; \
          add chain inet f in { type filter hook input priority 0; }; \
          add rule inet f in ct state invalid drop");

@@ -14,7 +14,7 @@ use weir_lab::process::Process;
 
 /// Words of a gateway that has clients reclaim the locks of a group that came to it.
 const GRACE_BEGINS: &str = "a grace period begins";
-/// Time after which the clients are on record, which takes a second on a quiet machine.
+/// Time after which etcd has the clients on record: a gateway writes its row each second.
 const ON_RECORD: Duration = Duration::from_secs(2);
 /// Time for which a gateway is stopped.
 const STOPPED: Duration = Duration::from_secs(10);

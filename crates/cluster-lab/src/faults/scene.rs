@@ -34,7 +34,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) misses: Vec<String>,
     /// The gateway that was chosen.
     pub(super) victim: Option<Machine>,
-    /// When its server was killed.
+    /// Time at which the server of that gateway was killed.
     pub(super) death: Option<Instant>,
     stop: &'a Stop,
     /// Gateways that are not asked for anything.

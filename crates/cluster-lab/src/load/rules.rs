@@ -92,15 +92,16 @@ pub(crate) fn replies(senders: &Senders, address: Ipv4Addr, owners: &Owners) -> 
     Check::new("no reply from a gateway after its address moved", found, passed)
 }
 
-/// The rule that clients of the first gateway of an address, whose server was killed at `death`,
-/// heard nothing of that: they had been on record, and the next gateway tells them.
+/// The rule that the machine of the first gateway of an address sent no FIN and no reset from it
+/// after `death`, when the gateway's server was killed: its clients were on record, so the next
+/// gateway makes them connect anew.
 pub(crate) fn silent_death(seen: &Seen, address: Ipv4Addr, death: Instant) -> Check {
     let late = seen.ended.get(&(address, 1)).and_then(|end| end.checked_duration_since(death));
     let found = match late {
-        None => "no connection ended".to_owned(),
-        Some(after) => format!("a connection ended {} ms after it", after.as_millis()),
+        None => "no FIN or reset".to_owned(),
+        Some(after) => format!("a FIN or reset {} ms after the kill", after.as_millis()),
     };
-    Check::new("clients hear of the death from the next gateway", found, late.is_none())
+    Check::new("a killed gateway ends no connection on record", found, late.is_none())
 }
 
 /// The rule that a change was refused with this code.

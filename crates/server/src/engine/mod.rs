@@ -272,7 +272,7 @@ impl Engine {
         self.workers.post_all(|| Message::Drain(grace));
     }
 
-    /// Has these connections end in silence with the process.
+    /// Makes these connections silent, and no others.
     pub(crate) fn silence(&self, silent: Silent) {
         let silent = Arc::new(silent);
         self.workers.post_all(|| Message::Silence(Arc::clone(&silent)));

@@ -34,6 +34,6 @@ pub(crate) enum Message {
     RollCall(mpsc::Sender<()>),
     /// Finish what is in flight and leave, at the latest after this long.
     Drain(Duration),
-    /// These connections are to end in silence with the process.
+    /// Make these connections silent (`Socket::silence`), and no others.
     Silence(Arc<Silent>),
 }

@@ -98,7 +98,7 @@ pub(crate) struct Worker {
     state: WorkerState,
     /// Set once told to stop: leave then, whatever is not done.
     drain_until: Option<Mono>,
-    /// The connections that are to end in silence with the process.
+    /// The connections that are to be silent, also those that are accepted later.
     silent: Arc<Silent>,
     /// Time of the next look for records that take too long to arrive.
     sweep_at: Mono,
@@ -702,10 +702,10 @@ fn sort(stalled: &mut [(Mono, u64, Rc<OriginLoad>)]) {
     stalled.sort_unstable_by_key(|(since, token, _)| (*since, *token));
 }
 
-/// Has the connection end as the list says if the process does.
+/// Makes the connection silent if it is listed.
 fn silence(conn: &mut Conn, silent: &Silent) {
     if let Err(error) = conn.socket.silence(silent) {
-        tracing::debug!(peer = %conn.peer, %error, "cannot set how a connection ends");
+        tracing::debug!(peer = %conn.peer, %error, "cannot set the options of a socket for a silent end");
     }
 }
 

@@ -1,10 +1,11 @@
-//! The socket of a connection, and how the connection ends if the process does.
+//! The socket of a connection, and how the connection ends if the process ends.
 //!
-//! The kernel ends the connections of a process that is killed, and a client would connect anew at
-//! once: to an address that has no server until the next gateway holds it. A connection may end in
-//! silence instead: the kernel forgets it with a reset (`SO_LINGER` of 0), and a rule of the
-//! machine drops resets of this priority (socket(7), `SO_PRIORITY`). The next gateway makes the
-//! client connect anew then. A server that lives takes that back before it ends the connection.
+//! When a process is killed, the kernel ends its connections, and each client connects anew at
+//! once: to an address that has no server until the next gateway holds it. A silent connection
+//! ends without a segment to the client instead. Its socket has `SO_LINGER` of 0, so that the
+//! kernel ends it with a reset, and a priority (socket(7), `SO_PRIORITY`) whose resets a rule of
+//! the machine drops. The next gateway makes the client connect anew. A server that ends a silent
+//! connection itself sets both options back before, so that the client gets the FIN.
 //!
 //! Not here: the rule (`weir-address`), and the clients of which the next gateway knows.
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 /// Clients by the address and port of the server that they are connected to.
 pub(crate) type ByServer = BTreeMap<SocketAddr, BTreeSet<SocketAddr>>;
 
-/// Connections that are to end in silence with the process.
+/// The connections that are to be silent.
 #[derive(Default)]
 pub(crate) struct Silent {
     pub(crate) connections: ByServer,
@@ -40,39 +41,40 @@ pub(super) struct Socket {
     ending: Ending,
 }
 
-/// How a connection ends if the process does.
+/// How a connection ends if the process ends.
 enum Ending {
-    /// The client is told.
+    /// The client gets a FIN or a reset.
     Told,
-    /// The client hears nothing. The socket had this priority before.
+    /// The client gets nothing. The socket had this priority before.
     Silent(u32),
-    /// The server has ended it already, and the client was told.
+    /// The server has ended the connection already.
     Past,
 }
 
 impl Socket {
-    /// A socket whose client is told of the end.
+    /// The socket of a connection that is not silent.
     pub(super) const fn new(stream: TcpStream) -> Self {
         Self { stream, ending: Ending::Told }
     }
 
-    /// Has the connection end in silence with the process if it is one of these, and otherwise as
-    /// others do.
+    /// Makes the connection silent if it is one of these, and otherwise not silent.
     ///
     /// # Errors
-    /// The kernel's; the client may have to find out by itself that the connection ends.
+    /// The kernel's. Then the client may get nothing when the connection ends.
     pub(super) fn silence(&mut self, silent: &Silent) -> io::Result<()> {
-        match self.ending {
-            Ending::Past => Ok(()),
-            Ending::Told | Ending::Silent(_) if !self.is_one_of(silent)? => self.unsilence(),
-            Ending::Silent(_) => Ok(()),
-            Ending::Told => {
-                let options = SockRef::from(&self.stream);
-                self.ending = Ending::Silent(options.priority()?);
-                options.set_priority(silent.priority)?;
-                options.set_linger(Some(Duration::ZERO))
-            }
+        if matches!(self.ending, Ending::Past) {
+            return Ok(());
         }
+        if !self.is_one_of(silent)? {
+            return self.unsilence();
+        }
+        if matches!(self.ending, Ending::Told) {
+            let options = SockRef::from(&self.stream);
+            self.ending = Ending::Silent(options.priority()?);
+            options.set_priority(silent.priority)?;
+            options.set_linger(Some(Duration::ZERO))?;
+        }
+        Ok(())
     }
 
     fn is_one_of(&self, silent: &Silent) -> io::Result<bool> {
@@ -90,20 +92,20 @@ impl Socket {
         Ok(())
     }
 
-    /// Has the client told of the end, which comes next.
-    fn tell_end(&mut self) {
+    /// Prepares the end of the connection by the server: the client gets the FIN.
+    fn prepare_end(&mut self) {
         if let Err(error) = self.unsilence() {
-            tracing::warn!(%error, "a client has to find out by itself that its connection ends");
+            tracing::warn!(%error, "a client may not get the end of its connection");
         }
         self.ending = Ending::Past;
     }
 
-    /// Tells the client that no more comes.
+    /// Ends the server's direction of the connection with a FIN.
     ///
     /// # Errors
     /// The connection is lost.
     pub(super) fn end(&mut self) -> Result<(), Errno> {
-        self.tell_end();
+        self.prepare_end();
         rustix::net::shutdown(&self.stream, Shutdown::Write)
     }
 }
@@ -118,7 +120,7 @@ impl Deref for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.tell_end();
+        self.prepare_end();
     }
 }
 
@@ -128,7 +130,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_listed_connection_ends_in_silence_unless_the_server_ends_it() {
+    fn a_listed_connection_is_silent_until_the_server_ends_it() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let accept = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -162,7 +164,7 @@ mod tests {
         socket.end().unwrap();
         assert_eq!(of(&kept), told);
         socket.silence(&listed(&client)).unwrap();
-        assert_eq!(of(&kept), told, "its end was told already");
+        assert_eq!(of(&kept), told, "the server has ended it");
         other.silence(&listed(&another)).unwrap();
         let kept = other.try_clone().unwrap();
         assert_eq!(of(&kept), silent);

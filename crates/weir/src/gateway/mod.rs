@@ -147,7 +147,8 @@ impl<'a> Running<'a> {
         catalog.guard_by(cluster::life_guard(&keys, life));
         let (interface, socket) = (&place.addresses.interface, place.helper.socket.clone());
         let ports = server.addresses().iter().chain(server.smb_addresses()).map(SocketAddr::port);
-        // Clients that are on record hear of the end of this process from the next home alone.
+        // If this process ends, the next home tickles the clients that are on record. The kernel
+        // must not reset their connections before.
         let on_record = server.silencer(weir_address::SILENT_END_PRIORITY);
         let (etcd, ports) = (connection.clone(), ports.collect());
         let peers = Peers::new(etcd, &place.cluster, place.number, ports, on_record);

@@ -44,7 +44,7 @@ pub(super) struct Peers {
     own: String,
     ports: BTreeSet<u16>,
     kept: Mutex<Kept>,
-    /// Hears of the connections that are on record.
+    /// Is called with all connections of the own row, each time that etcd has a new one.
     on_record: Box<dyn Fn(Connections) + Send + Sync>,
 }
 
@@ -85,8 +85,8 @@ impl Kept {
 
 impl Peers {
     /// The rows of the cluster `cluster`. The own one is that of the gateway with this number, for
-    /// connections to `ports`. `on_record` hears of all connections in it, each time that it is
-    /// new.
+    /// connections to `ports`. `on_record` is called with all connections of the own row, each
+    /// time that etcd has a new one.
     pub(super) fn new(
         connection: Connection,
         cluster: &str,
